@@ -1,7 +1,7 @@
 """A topic read in place against Weir's own log: records/s from a full topic, one query by key.
 
-    .venv/bin/python -m benchmarks.records.topic_speed [--records 600000] [--partitions 8]
-        [--runs 3] [--seconds 600] [--max-records 50000]
+    .venv/bin/python -m benchmarks.records.topic_speed [--records 200000] [--partitions 8]
+        [--runs 3] [--seconds 600] [--max-records 25000]
 
 The same records as JSON of about 150 bytes, as Avro with a schema registry, and as blocks of
 Weir's log; count, sum and maximum by key and minute on two nodes, at two split nodes. Each run has
@@ -263,11 +263,11 @@ def table(
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.records.topic_speed", description=__doc__)
-    parser.add_argument("--records", type=int, default=600_000)
+    parser.add_argument("--records", type=int, default=200_000)
     parser.add_argument("--partitions", type=int, default=8)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--warm", type=int, default=3, help="first batches that do not count")
-    parser.add_argument("--max-records", type=int, default=50_000, help="of a batch")
+    parser.add_argument("--warm", type=int, default=2, help="first batches that do not count")
+    parser.add_argument("--max-records", type=int, default=25_000, help="of a batch")
     parser.add_argument("--seconds", type=float, default=PATIENCE_SECONDS, help="at most, per run")
     return parser.parse_args(arguments)
 

@@ -32,6 +32,7 @@ from dashboard.streams.schema_forms import (
     sample_in,
     schema_in,
 )
+from dashboard.streams.source_forms import KIND, other_source_in, source_inputs
 from dashboard.streams.topic_forms import (
     FORMATS,
     MECHANISMS,
@@ -169,7 +170,7 @@ def _spec(request: PageRequest) -> StreamSpec:
     declared = submitted_characteristics(values.dict()) or None
     return StreamSpec(
         given["stream"], given["title"], schema, given["declared_rate"], characteristics=declared,
-        source=source_in(values),
+        source=other_source_in(values) or source_in(values),
     )  # fmt: skip
 
 
@@ -199,6 +200,8 @@ def _new(
         "kept_sample": request.POST.get("kept_sample", ""),
         "source": fields_in(request.POST),
         "formats_of_topics": FORMATS,
+        "source_kind": request.POST.get(KIND, ""),
+        "source_inputs": source_inputs(request.POST, context.get("errors", {})),
         "protocols": PROTOCOLS,
         "mechanisms": MECHANISMS,
         "admitted": [(item, given.get(item.name, "")) for item in CHARACTERISTICS],

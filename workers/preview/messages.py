@@ -28,7 +28,7 @@ from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.records.record_codec import encode_block
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.sources.base import BadSource
+from controlplane.wire.topics.base import BadSource
 from controlplane.wire.topics.clients import (
     consumer_of,
     ends_of,

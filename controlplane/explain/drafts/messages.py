@@ -21,9 +21,10 @@ from controlplane.models import Cluster, Stream
 from controlplane.records.bodies import Format
 from controlplane.topology.schemas.inference import infer
 from controlplane.topology.topics.brokers import SampledMessage, TopicSample, sample_topic
-from controlplane.topology.topics.declaration import source_faults
+from controlplane.topology.topics.declaration import source_faults, source_of
 from controlplane.wire.query import BadQuery, computation_of
 from controlplane.wire.query_text import QueryText
+from controlplane.wire.topics.base import TOPIC
 from controlplane.wire.topics.source import MessageFormat, TopicSource
 
 # Messages that a page shows, and the characters of a condition.
@@ -54,8 +55,8 @@ def browse(actor: Actor, stream: Stream, choice: BrowseChoice) -> BrowsedTopic:
     and `Away` preview_away, log_away.
     """
     require_operator(actor, stream.cluster)
-    if not stream.source:
-        raise Conflict("no_topic", f"{stream.name} reads no topic: its records are in the log")
+    if not isinstance(source_of(stream.source), TopicSource):
+        raise Conflict("no_topic", f"{stream.name} reads no topic, so it has no messages")
     since_ms = _checked(stream, choice)
     row = stream.source
     request = BrowseRequest(
@@ -71,7 +72,9 @@ def sample(actor: Actor, cluster: Cluster, row: Mapping[str, Any]) -> TopicSampl
 
     Raises as `sample_topic` and `browse`.
     """
-    if source_faults(row, None) or not TopicSource.from_json(row).is_decoded:
+    if source_faults(row, None) or row.get("kind", TOPIC) != TOPIC:
+        return sample_topic(actor, cluster, row)
+    if not TopicSource.from_json(row).is_decoded:
         return sample_topic(actor, cluster, row)
     require_operator(actor, cluster)
     request = BrowseRequest(

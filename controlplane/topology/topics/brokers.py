@@ -20,7 +20,7 @@ from controlplane.telemetry.samples import moment_of
 from controlplane.topology.schemas.inference import Inferred, infer
 from controlplane.topology.topics.declaration import source_faults
 from controlplane.wire.errors import LogUnavailable
-from controlplane.wire.sources.base import BadSource
+from controlplane.wire.topics.base import TOPIC, BadSource
 from controlplane.wire.topics.clients import (
     NoSuchTopic,
     consumer_of,
@@ -117,6 +117,8 @@ def _consumer(
     require_operator(actor, cluster)
     if faults := source_faults(row, None):
         raise Invalid(faults)
+    if row.get("kind", TOPIC) != TOPIC:
+        raise Invalid({"source.kind": ["Only a topic has messages to sample"]})
     source = TopicSource.from_json(row)
     try:
         with closing(consumer_of(source, _GROUP)) as consumer:

@@ -7,8 +7,11 @@ from pydantic import BaseModel, Field, create_model
 
 from controlplane.errors import Fields
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.sources.base import BadSource, StreamSource
 from controlplane.wire.sources.kinds import fields_of_kinds, source_from_json
+from controlplane.wire.topics.base import BadSource, StreamSource
+from controlplane.wire.topics.definitions import check_definition
+from controlplane.wire.topics.registry import check_registry
+from controlplane.wire.topics.source import TopicSource
 
 
 def source_of(row: Mapping[str, Any]) -> StreamSource | None:
@@ -33,11 +36,21 @@ def source_faults(row: Mapping[str, Any], schema: StreamSchema | None) -> Fields
     """
     try:
         source = source_from_json(row)
-        source.check()
+        if isinstance(source, TopicSource):
+            check_definition(source)
     except BadSource as error:
         return _fields(error.fields)
-    return _fields(({} if schema is None else source.faults_with_schema(schema))
-                   | source.refusals())  # fmt: skip
+    faults = {} if schema is None else source.faults_with_schema(schema)
+    return _fields(faults | (source.refusals() or _refused_registry(source)))
+
+
+def _refused_registry(source: StreamSource) -> dict[str, str]:
+    try:
+        if isinstance(source, TopicSource) and source.registry:
+            check_registry(source.registry)
+    except OSError as error:
+        return {"registry": str(error)}
+    return {}
 
 
 def _fields(faults: Mapping[str, str]) -> Fields:

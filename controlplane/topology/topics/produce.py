@@ -14,7 +14,7 @@ from controlplane.errors import Away, Conflict, Invalid
 from controlplane.models import Stream
 from controlplane.topology.topics.declaration import source_of
 from controlplane.wire.errors import LogUnavailable
-from controlplane.wire.sources.base import BadSource
+from controlplane.wire.topics.base import BadSource
 from controlplane.wire.topics.clients import send_message
 from controlplane.wire.topics.definitions import (
     Definition,

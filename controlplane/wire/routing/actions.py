@@ -14,7 +14,7 @@ from controlplane.wire.routing.drop_rules import DropRule, Edge
 from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.route import Route
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.sources.base import StreamSource
+from controlplane.wire.topics.base import StreamSource
 
 
 @dataclass(frozen=True, slots=True)

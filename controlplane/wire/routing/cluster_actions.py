@@ -15,7 +15,7 @@ from controlplane.wire.routing.actions import (
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
 from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.sources.base import StreamSource
+from controlplane.wire.topics.base import StreamSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from controlplane.wire.routing.drop_rules import DropRule, Edge
 from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.route import NO_AGGREGATOR, Route, TaskRange
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.sources.base import StreamSource
 from controlplane.wire.sources.kinds import source_from_json
+from controlplane.wire.topics.base import StreamSource
 
 _PARTS: Final = fields(TableDraft)
 

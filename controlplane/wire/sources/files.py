@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from controlplane.wire.network.destinations import NotAllowed, check_folder
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.sources.base import BadSource, StreamSource
+from controlplane.wire.topics.base import BadSource, StreamSource
 from controlplane.wire.topics.source import metadata_faults
 
 _MOST_PARTITIONS: Final = 64

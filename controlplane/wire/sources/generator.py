@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.sources.base import BadSource, StreamSource
+from controlplane.wire.topics.base import BadSource, StreamSource
 
 _MOST_POINTS: Final = 100
 _MOST_RATE: Final = 10_000_000
@@ -96,11 +96,8 @@ class GeneratorSource(StreamSource):
     def faults_with_schema(self, schema: StreamSchema) -> dict[str, str]:
         """Return by field why events cannot be records of a schema."""
         known = COLUMNS[EventKind(self.event)]
-        faults = {
-            f"columns.{column.name}": _wrong(self.event, known.get(column.name))
-            for column in schema.columns
-            if known.get(column.name) != column.type
-        }
+        wrong = [column.name for column in schema.columns if known.get(column.name) != column.type]
+        faults = {"event": f"{wrong[0]} {_wrong(self.event, known.get(wrong[0]))}"} if wrong else {}
         if not schema.event_time:
             faults["event_time"] = "a generator needs one: date_time"
         return faults

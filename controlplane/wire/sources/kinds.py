@@ -11,9 +11,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from controlplane.wire.sources.base import TOPIC, BadSource, StreamSource, defaults_of
 from controlplane.wire.sources.files import FileSource
 from controlplane.wire.sources.generator import GeneratorSource
+from controlplane.wire.topics.base import TOPIC, BadSource, StreamSource, defaults_of
 from controlplane.wire.topics.source import TopicSource
 
 KINDS: Final[Mapping[str, type[StreamSource]]] = MappingProxyType(

@@ -18,7 +18,7 @@ from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.log.kafka_clients import new_client
 from controlplane.wire.log.kafka_reader import LOG_SETTINGS, unavailable
 from controlplane.wire.network.secrets import NoSecret, SecretOf, named_secret
-from controlplane.wire.sources.base import BadSource
+from controlplane.wire.topics.base import BadSource
 from controlplane.wire.topics.source import SECRETS, TopicSource
 
 TIMEOUT_S: Final = 5.0

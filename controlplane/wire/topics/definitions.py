@@ -17,7 +17,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
-from controlplane.wire.sources.base import BadSource
+from controlplane.wire.topics.base import BadSource
 from controlplane.wire.topics.source import MessageFormat, TopicSource
 
 # Annotations whose values are read as they are: milliseconds, and text.

@@ -15,7 +15,7 @@ import httpx
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.network.destinations import PORTS, NotAllowed, addresses
 from controlplane.wire.network.requests import send
-from controlplane.wire.sources.base import BadSource
+from controlplane.wire.topics.base import BadSource
 from controlplane.wire.topics.clients import secret_of
 from controlplane.wire.topics.definitions import Definition, named_file
 from controlplane.wire.topics.source import REGISTRY_SECRET, MessageFormat, TopicSource

@@ -13,7 +13,7 @@ from controlplane.wire.log.address import is_server, is_topic
 from controlplane.wire.network.destinations import addresses
 from controlplane.wire.network.secrets import is_secret_name
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.sources.base import TOPIC, BadSource, StreamSource
+from controlplane.wire.topics.base import TOPIC, BadSource, StreamSource
 
 # Settings of the client that a declaration may set; others could load code or read files.
 OPTIONS: Final = frozenset(
@@ -183,28 +183,14 @@ class TopicSource(StreamSource):
             faults["format"] = "text needs one column of type string besides those of metadata"
         return faults
 
-    def check(self) -> None:
-        """Raise `BadSource` if the schema of messages cannot be read."""
-        # The readers of schemas are not loaded by producers.
-        from controlplane.wire.topics.definitions import check_definition  # noqa: PLC0415
-
-        check_definition(self)
-
     def refusals(self) -> dict[str, str]:
-        """Return which brokers or registry the list of the site does not have."""
-        from controlplane.wire.topics.registry import check_registry  # noqa: PLC0415 - as above
-
+        """Return that the list of the site does not have the brokers."""
         try:
             for server in self.servers.split(","):
                 host, _, port = server.rpartition(":")
                 addresses("kafka", host, int(port))
         except (OSError, BadLogUrl) as error:
             return {"servers": str(error)}
-        try:
-            if self.registry:
-                check_registry(self.registry)
-        except OSError as error:
-            return {"registry": str(error)}
         return {}
 
 

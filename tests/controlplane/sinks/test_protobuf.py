@@ -20,7 +20,7 @@ from controlplane.sinks.kinds.settings import KafkaSettings
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.schema import ColumnSpec, StreamSchema
-from controlplane.wire.sources.base import BadSource
+from controlplane.wire.topics.base import BadSource
 from controlplane.wire.topics.registry import RegistryClient
 from controlplane.wire.topics.source import TopicSource
 from tests.support.registry import Registry, running_registry

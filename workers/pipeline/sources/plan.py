@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from controlplane.wire.sources.base import StreamSource
+from controlplane.wire.topics.base import StreamSource
 from controlplane.wire.topics.cut import (
     PartitionPosition,
     TopicCut,

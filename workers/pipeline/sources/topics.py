@@ -14,7 +14,7 @@ import redis
 
 from controlplane.wire.log.values import NO_TIME, LogEntry, StreamBacklog
 from controlplane.wire.routing.drop_rules import INPUT
-from controlplane.wire.sources.base import StreamSource
+from controlplane.wire.topics.base import StreamSource
 from controlplane.wire.topics.cut import TopicCut
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.shedding.drops import LadderDrops

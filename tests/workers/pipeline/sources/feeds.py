@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.schema import ColumnSpec, StreamSchema
-from controlplane.wire.sources.base import StreamSource
 from controlplane.wire.sources.files import FileSource
 from controlplane.wire.sources.generator import COLUMNS, EventKind, GeneratorSource
+from controlplane.wire.topics.base import StreamSource
 from tests.support.whole_results import read_windows
 from tests.workers.pipeline.sources.sales import QUERY, REVENUE, SALES, START_MS, Messages
 from workers.pipeline.sources.generator.latest import ends_at
@@ -31,10 +31,14 @@ Windows = dict[tuple[int, Any], tuple[Any, ...]]
 class Feed(Protocol):
     """A source that tests fill; `bad`: how many records are unreadable."""
 
-    source: StreamSource
     schema: StreamSchema
     query: QueryText
     bad: int
+
+    @property
+    def source(self) -> StreamSource:
+        """Return the declaration."""
+        ...
 
     def send(self, count: int) -> None:
         """Let the source have about so many records more."""
@@ -70,12 +74,12 @@ BIDS: Final = StreamSchema(
 
 
 class TopicFeed(Messages):
-    """Sales in four partitions of a topic."""
+    """Sales in a topic."""
 
     schema, query = SALES, REVENUE
 
-    def __init__(self, address: str, seed: int) -> None:
-        super().__init__(address, f"all-{seed}", seed, 4)
+    def __init__(self, address: str, seed: int, partitions: int = 4) -> None:
+        super().__init__(address, f"all-{seed}", seed, partitions)
 
     def total(self) -> int:
         """Return how many messages there are."""
@@ -94,7 +98,7 @@ class GeneratorFeed:
 
     def __init__(self, seed: int, partitions: int = 4) -> None:
         start = datetime.fromtimestamp(START_MS / 1000, UTC).isoformat()
-        shape = [[0, 0], [3600, 0.2], [5400, 0.1], [5401, 0]]
+        shape: list[list[float]] = [[0, 0], [3600, 0.2], [5400, 0.1], [5401, 0]]
         self.source = GeneratorSource(
             start, rate=shape, period_s=7200, seed=seed, partitions=partitions, total=3_000
         )

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from controlplane.wire.schema import ColumnSpec, StreamSchema
-from controlplane.wire.topics.source import TopicSource, faults_with_schema
+from controlplane.wire.topics.source import TopicSource
 from workers.pipeline.sources.topic.decode import decode
 from workers.pipeline.sources.topic.messages import Fetched
 
@@ -79,7 +79,7 @@ def test_columns_have_what_a_message_has_besides_its_value() -> None:
     schema = StreamSchema((*columns, ColumnSpec("text", "string")), "t")
     metadata = {"p": "partition", "o": "offset", "k": "key", "t": "timestamp"}
     source = TopicSource("broker:9092", "t", format="string", metadata=metadata)
-    assert faults_with_schema(source, schema) == {}
+    assert source.faults_with_schema(schema) == {}
     messages = fetched(b"a", b"\xff", b"b")._replace(keys=[b"x", b"y", None])
     result = decode(messages, source, schema)
     rows = result.records.drop_columns(["t"]).to_pylist()

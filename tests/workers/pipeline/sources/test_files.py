@@ -12,8 +12,8 @@ from controlplane.wire.dead_letters import Reason, newest, read_counts
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
 from controlplane.wire.routing.query_actions import AddQuery
-from controlplane.wire.sources.base import BadSource
 from controlplane.wire.sources.files import FileSource
+from controlplane.wire.topics.base import BadSource
 from tests.support.pipeline import Pipeline
 from tests.support.topics import wait_until
 from tests.workers.pipeline.sources.feeds import FilesFeed, windows_in, write_rows
@@ -53,13 +53,15 @@ def place(path: Path, rows: int) -> None:
     path.with_name("_part").rename(path)
 
 
-def read_until(pipeline: Pipeline, is_done: Callable[[dict[str, int]], bool]) -> dict[str, int]:
+def read_until(
+    pipeline: Pipeline, is_done: Callable[[dict[Reason, int]], bool]
+) -> dict[Reason, int]:
     """Process batches until the counts of dead letters are as they should be; return them."""
 
     def done() -> bool:
         return not pipeline.batch() and is_done(counts())
 
-    def counts() -> dict[str, int]:
+    def counts() -> dict[Reason, int]:
         return dict(read_counts(pipeline.client, "c").get(STREAM, {}))
 
     wait_until(done, "the dead letters", 120)
@@ -80,7 +82,7 @@ def test_a_file_that_grows_is_a_dead_letter_and_its_rows_count_once(
             file.write(f"{json.dumps(ROW)}\n")
         assert read_until(pipeline, bool) == {Reason.MESSAGE: 1}
     (letter,) = newest(pipeline.client, "c")
-    assert "a.json" in letter.text
+    assert "a.json" in letter.message
     assert total(pipeline, feed) == 5
 
 
@@ -116,11 +118,13 @@ def test_files_that_cannot_be_read_are_dead_letters(
     """A link to a file elsewhere, a line that is too long, and a row that is no record."""
     (tmp_path / "secret.json").write_text(json.dumps(ROW | {"country": "secret"}))
     (listed / "link.json").symlink_to(tmp_path / "secret.json")
-    (listed / "long.json").write_bytes(b"x" * (2 << 20))
-    (listed / "bad.json").write_text(f"{json.dumps(ROW)}\n\nno json\n")
+    contents = {"long.json": "x" * (2 << 20), "bad.json": f"{json.dumps(ROW)}\n\nno json\n"}
+    for name, content in contents.items():
+        (listed / "_part").write_text(content)
+        (listed / "_part").rename(listed / name)
     counts = read_until(pipeline, lambda found: found.get(Reason.MESSAGE, 0) >= 3)
     assert counts == {Reason.MESSAGE: 3}
-    texts = sorted(letter.text for letter in newest(pipeline.client, "c"))
+    texts = sorted(letter.message for letter in newest(pipeline.client, "c"))
     names = ("bad.json, row 2", "link.json", "long.json")
     assert [name in text for name, text in zip(names, texts, strict=True)] == [True] * 3
     assert total(pipeline, feed) == 1

@@ -24,7 +24,7 @@ from controlplane.wire.dead_letters import DeadLetter, Reason
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.schema import ColumnSpec, StreamSchema
-from controlplane.wire.sources.base import BadSource
+from controlplane.wire.topics.base import BadSource
 from controlplane.wire.topics.definitions import (
     Definition,
     avro_body,
@@ -34,7 +34,8 @@ from controlplane.wire.topics.definitions import (
 from controlplane.wire.topics.registry import registry_of, with_prefix
 from controlplane.wire.topics.source import TopicSource
 from tests.support.registry import Registry, running_registry
-from workers.pipeline.sources.topic.decode import Decoded, decode
+from workers.pipeline.sources.entries import Decoded
+from workers.pipeline.sources.topic.decode import decode
 from workers.pipeline.sources.topic.messages import Fetched, letter_data
 
 SCHEMA: Final = StreamSchema(

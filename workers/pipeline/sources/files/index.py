@@ -77,8 +77,10 @@ class FileIndex:
     def files(self, where: str = "", values: Sequence[Any] = ()) -> list[IndexedFile]:
         """Return the files in their order; `where`: a further condition."""
         rows = self._run(f"SELECT {_COLUMNS}{_FROM}{where} ORDER BY number", (*self._key, *values))
-        return [IndexedFile(*row[:6], json.loads(row[6]), json.loads(row[7]), row[8])
-                for row in rows]  # fmt: skip
+        return [
+            IndexedFile._make([*place, json.loads(places), json.loads(names), fault])
+            for *place, places, names, fault in rows
+        ]
 
     def ends(self) -> dict[int, int]:
         """Return by partition the offset behind its last file."""
@@ -111,8 +113,9 @@ class FileIndex:
                     continue
                 part = number % self._partitions
                 row = file._replace(part=part, start=ends.get(part, 0))
-                execute(f"INSERT INTO results_file {_VALUES}", (*self._key, number, *row[:6], json.dumps(row.places),
-                                  json.dumps(row.names), row.fault))  # fmt: skip
+                lists = (json.dumps(row.places), json.dumps(row.names))
+                values = (*self._key, number, *row[:6], *lists, row.fault)
+                execute(f"INSERT INTO results_file {_VALUES}", values)
                 ends[part], number = row.stop, number + 1
 
         self._database.run(add)

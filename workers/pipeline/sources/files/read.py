@@ -24,7 +24,7 @@ from workers.pipeline.sources.topic.messages import Fetched, row_text
 
 _RULES: Final = CastRules()
 # Decoders of lines need a topic's format only.
-_NOWHERE: Final = {"servers": "none:1", "topic": "files"}
+_NOWHERE: Final = ("none:1", "files")
 
 
 class Rows(NamedTuple):
@@ -152,7 +152,7 @@ def _fetched(rows: Rows) -> Fetched:
 def _lines_of(source: FileSource, file: IndexedFile) -> TopicSource:
     """Return the format of lines as that of messages."""
     names = source.definition or ",".join(file.names)
-    return TopicSource(**_NOWHERE, format=source.format, definition=names)
+    return TopicSource(*_NOWHERE, source.format, definition=names)
 
 
 def _converted(table: Any, fields: Sequence[Any], faults: dict[int, str]) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from pyarrow import fs
 
 from controlplane.wire.errors import WireError
 from controlplane.wire.network.destinations import NotAllowed, check_folder
-from controlplane.wire.sources.base import BadSource
 from controlplane.wire.sources.files import STORE_SECRET, FileSource
+from controlplane.wire.topics.base import BadSource
 
 # Files that a directory may have, also those that are read: more are not listed.
 MOST_FILES: Final = 20_000

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from algorithms.strict_json import BadJson, check_bounds, object_of
 from controlplane.wire.records.numbers import NumberText
-from controlplane.wire.sources.base import BadSource
+from controlplane.wire.topics.base import BadSource
 from controlplane.wire.topics.definitions import declared_definition
 from controlplane.wire.topics.registry import body_of, prefix_of, registry_of
 from controlplane.wire.topics.source import (

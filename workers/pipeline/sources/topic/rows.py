@@ -13,7 +13,7 @@ import fastavro
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 
-from controlplane.wire.sources.base import BadSource
+from controlplane.wire.topics.base import BadSource
 from controlplane.wire.topics.definitions import Definition, avro_schema, protobuf_class
 
 Row = Mapping[str, Any]

@@ -58,9 +58,6 @@ class StreamSource:
         """Return by field why records of the source cannot be records of a schema."""
         raise NotImplementedError
 
-    def check(self) -> None:
-        """Raise `BadSource` for what the declaration alone cannot show, such as a wrong schema."""
-
     def refusals(self) -> dict[str, str]:
         """Return by field which places the list of destinations of the site does not have."""
         return {}
