@@ -185,6 +185,7 @@ CELERY_TASK_ROUTES = {
     "weir.run_lab": {"queue": "lab"},
     "weir.send_webhook": {"queue": "webhooks"},
     "weir.send_due_webhooks": {"queue": "webhooks"},
+    "weir.send_lineage": {"queue": "webhooks"},
 }
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
@@ -318,6 +319,8 @@ EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD, _SECURED = env.ema
 EMAIL_USE_TLS, EMAIL_USE_SSL = _SECURED == "starttls", _SECURED == "tls"
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.text("WEIR_EMAIL_FROM", "weir@localhost")
+# Where events of OpenLineage are sent, "" for nowhere.
+OPENLINEAGE_URL = env.text("WEIR_OPENLINEAGE_URL")
 # A directory of descriptions that clusters follow, and what of it Weir applies automatically.
 DESCRIPTIONS = env.text("WEIR_DESCRIPTIONS")
 DESCRIPTIONS_APPLY = env.choice("WEIR_DESCRIPTIONS_APPLY", ("0", "1", "prune"))

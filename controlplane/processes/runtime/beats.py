@@ -140,13 +140,13 @@ def record_clusters(
     """
     recorded = cluster_states(client)
     pipe = client.pipeline()
-    if gone := recorded.keys() - set(known):
-        pipe.hdel(AGENT_CLUSTERS, *gone)
+    if forgotten := recorded.keys() - set(known):
+        pipe.hdel(AGENT_CLUSTERS, *forgotten)
     if states:
         pipe.hset(AGENT_CLUSTERS, mapping={str(slug): str(s) for slug, s in states.items()})
         pipe.expire(AGENT_CLUSTERS, EXPIRES_S)
     pipe.execute()
-    return {slug: state for slug, state in recorded.items() if slug not in gone} | dict(states)
+    return {slug: state for slug, state in recorded.items() if slug not in forgotten} | dict(states)
 
 
 def cluster_states(client: "redis.Redis") -> dict[str, str]:
