@@ -30,8 +30,8 @@ def ledger_figures(entries: Sequence[Entry], figures: Mapping[str, str]) -> dict
 
 
 def _figure(entries: Sequence[Entry], name: str, unit: str) -> Figure:
-    unit, one = _SCALES.get(unit, (unit, 1.0))
-    points = [(row[0], row[1], row[2][name] / one, row[3][name] / one) for row in entries]
+    unit, size = _SCALES.get(unit, (unit, 1.0))
+    points = [(row[0], row[1], row[2][name] / size, row[3][name] / size) for row in entries]
     most = max(max(point[2:]) for point in points) or 1.0
     series = list(dict.fromkeys(point[0] for point in points))
     return figure(

@@ -21,7 +21,7 @@ def test_a_waiting_proposal_has_its_outcome_by_the_policy() -> None:
     browser.force_login(approver.user)
     cards = browser.get(f"/clusters/{cluster.slug}/cards/").content.decode()
     assert f"Proposal {proposal.pk}</b>" in cards
-    assert f"{len(proposal.actions)} actions of {proposal.planner}" in cards
+    assert f"Move queries between nodes, {len(proposal.actions)} actions" in cards
     assert "→" in cards.partition("<h2>Plans</h2>")[2].partition("Monitors")[0]
 
 

@@ -88,7 +88,7 @@ def test_selected_queries_become_a_proposal_of_moves(client: Client, sf: Cluster
     assert (proposal.planner, proposal.parameters["node"]) == ("manual", 2)
     page = client.get(answer["Location"])
     assert ("Queries", 2) in page.context["parameters"]
-    assert "Manual: moves" in page.content.decode()
+    assert "Move chosen queries" in page.content.decode()
 
 
 def test_moves_that_are_impossible_lead_back_to_the_list(client: Client, sf: Cluster) -> None:
