@@ -1,7 +1,5 @@
 """Predicted deliveries: each record once per node, also where tasks of split queries need it."""
 
-from typing import Any
-
 import pytest
 
 from controlplane.planning.load_model import LoadModel
@@ -68,12 +66,12 @@ def test_a_stored_snapshot_has_the_streams_of_split_queries() -> None:
 
 @pytest.mark.parametrize("unit", [(1, 0), (9, 0), (9, 1)])
 @pytest.mark.parametrize("node", [0, 1, 2])
-def test_what_a_move_adds_is_the_change_of_the_loads(unit: Any, node: int) -> None:
+def test_what_a_move_adds_is_the_change_of_the_loads(unit: tuple[int, int], node: int) -> None:
     model = LoadModel.of(snapshot(SPLIT))
     number = 0 if unit == (1, 0) else model.tasks[unit]
     home = int(model.nodes[number])
     if home == node:
         return
-    after = model.with_moves([TaskMove(*unit, home, node, 0)])
+    after = model.with_moves([TaskMove(unit[0], unit[1], home, node, 0)])
     assert after.loads[node] - model.loads[node] == pytest.approx(model.added_to(number, node))
     assert model.loads[home] - after.loads[home] == pytest.approx(model.removed_from(number, home))
