@@ -10,15 +10,18 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.access.roles import Actor
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import cluster_readings, lines_of, readings_of
 from controlplane.models import Cluster, Node
+from controlplane.planners.placement.loop import replication_reading
 from controlplane.policies.grades import Grade
 from controlplane.policies.store import update_policy
 from controlplane.telemetry import series
 from controlplane.telemetry.measures import present_end
 from controlplane.telemetry.series import start_of
-from tests.support.cluster import actor
+from controlplane.watch.observation import ClusterObservation
+from tests.support.cluster import actor, placed_split
 from tests.support.series import add_measures, add_sample
 from tests.support.watching import measured, reachable
 
@@ -95,6 +98,20 @@ def test_the_limit_of_replication_is_above_what_placement_reaches() -> None:
     reading = cluster_readings(cluster)[AlertMeasure.REPLICATION]
     assert (reading.reachable, reading.grade, reading.is_unreachable) == (1.4, Grade.BAD, False)
     assert reading.limit == pytest.approx(1.68)
+
+
+def test_the_monitor_reads_the_value_of_the_tile_with_split_queries(
+    operator: Actor, sf: Cluster
+) -> None:
+    """One number, of all queries, against one limit."""
+    now = timezone.now()
+    placed_split(operator, sf)
+    measured(sf, now, read=100.0, delivered=222.0, rf=2.22, loads=[55.5] * 4)
+    reachable(sf, 1.4)
+    tile = cluster_readings(sf)[AlertMeasure.REPLICATION]
+    reading = replication_reading(ClusterObservation(sf, now, now))
+    assert reading.number == tile.value == pytest.approx(2.22)
+    assert reading.limit == tile.limit
 
 
 def test_a_past_period_has_the_limit_of_its_time() -> None:

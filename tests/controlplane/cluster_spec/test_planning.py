@@ -60,9 +60,12 @@ def test_a_shielded_stream_is_named_by_its_id() -> None:
 
 
 def test_a_migration_spreads_the_tasks_by_their_measured_work() -> None:
+    """Of a stream that nodes do not receive for other queries."""
     each = "[9, 1, 1, 1, 1, 1, 1, 1]"
     measured = f"  measured: {{evaluations_per_s: {each}, state_bytes: {each}}}"
-    text = SMALL.replace("  tasks: 8\n", f"  tasks: 8\n{measured}\n")
+    text = SMALL.replace(
+        "[level, flow]\n  tasks: 8\n", f"['no']\n  tasks: 8\n{measured}\n"
+    ).replace("declared_rate: 10", "declared_rate: 80")
     found = planned(parse_description(text), "migration", "single_step", tau=0.2)
     moves = task_moves(Plan(found.computed.actions))
     assert moves

@@ -118,7 +118,9 @@ def test_measures_are_those_of_the_replay_of_the_present_grouping(
 def test_the_loads_of_nodes_follow_the_key_grouping(sf: Cluster, query: Query) -> None:
     snapshot = snapshot_of(sf)
     work = [400.0, *[600.0 / 7] * 7]
-    snapshot = replace(snapshot, split=[snapshot.split[0]._replace(work=work)])
+    streams = [stream._replace(rate=500.0) for stream in snapshot.streams]
+    split = [snapshot.split[0]._replace(work=work)]
+    snapshot = replace(snapshot, split=split, streams=streams)
     plan = resolve(snapshot, [SetKeyGrouping(query.pk, '{"grouping":"shuffle"}')])
     before, after = LoadModel.of(snapshot), LoadModel.of(snapshot).after(plan)
     assert after.loads.sum() == pytest.approx(before.loads.sum())

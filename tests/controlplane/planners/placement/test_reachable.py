@@ -6,12 +6,20 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from algorithms.placement.improve import Goal, Improve
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, ReachableMeasures
+from controlplane.planners.placement.improvement import improve_problem, moves_of
 from controlplane.planners.placement.loop import replication_reading
 from controlplane.planners.placement.reachable import compute_reachable, is_due, request_if_due
+from controlplane.planning.load_model import LoadModel
+from controlplane.planning.measures import measures
+from controlplane.planning.resolution import resolve
+from controlplane.planning.snapshots import take_snapshot
 from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.settings import PolicySettings
+from tests.controlplane.planning.drawn import drawn
+from tests.support.cluster import placed_split
 from tests.support.execution import scattered
 from tests.support.watching import looked, reachable, sample
 
@@ -25,11 +33,34 @@ def test_it_is_that_of_the_best_placement(operator: Actor, sf: Cluster) -> None:
     assert "replication_factor" not in cluster_limits(cluster, POLICY)
     compute_reachable(cluster.pk)
     row = ReachableMeasures.objects.get(cluster=cluster)
-    assert row.factor == pytest.approx(4.0)
     assert 1.0 <= row.replication_factor < 4.0
     assert row.version == cluster.routing_version
     limit = cluster_limits(cluster, POLICY)["replication_factor"]
     assert limit == pytest.approx(1.2 * row.replication_factor)
+
+
+@pytest.mark.parametrize("goal", list(Goal))
+def test_a_plan_reaches_what_its_search_measured(goal: Goal) -> None:
+    """Also where tasks of a split query move, and streams come to nodes with tasks and leave."""
+    snapshot = drawn(3)
+    model = LoadModel.of(snapshot)
+    problem = improve_problem(snapshot, model)
+    plan = Improve(goal=goal.value).solve(problem)
+    moves = moves_of(model, problem.present, plan.assignment)
+    after = measures(snapshot, resolve(snapshot, moves))
+    reached = [after["replication_factor"], after["imbalance"], after["fullest"]]
+    assert reached == pytest.approx(list(plan.measured))
+
+
+def test_the_limit_is_of_all_deliveries(operator: Actor, sf: Cluster) -> None:
+    """Tasks of a split query are on every node; placement reaches less than what runs."""
+    cluster = scattered(operator, sf)
+    placed_split(operator, cluster)
+    compute_reachable(cluster.pk)
+    row = ReachableMeasures.objects.get(cluster=cluster)
+    assert row.replication_factor >= 1.0
+    snapshot = take_snapshot(cluster.pk, cluster.nu)
+    assert row.replication_factor < measures(snapshot)["replication_factor"]
 
 
 def test_of_an_empty_cluster_there_is_none(operator: Actor, sf: Cluster) -> None:
@@ -68,13 +99,13 @@ def test_workers_are_requested_once(sf: Cluster, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_loop_compares_with_the_limit(sf: Cluster) -> None:
-    row = reachable(sf, 1.5, factor=1.7)
+    row = reachable(sf, 1.5)
     samples = [sample(at, rf=1.9) for at in range(20)]
     above = looked(samples=samples, reachable=row)
     reading = replication_reading(above)
     assert (reading.number, reading.trouble) == (pytest.approx(1.9), True)
     assert reading.limit == pytest.approx(1.8)
     split = looked(samples=samples, reachable=row, split_queries=3)
-    assert replication_reading(split).number == 1.7, "split queries are delivered anyhow"
+    assert replication_reading(split).number == pytest.approx(1.9), "all deliveries count"
     assert replication_reading(looked()).number is None, "not computed yet"
     assert replication_reading(looked(samples=[], reachable=row)).number is None
