@@ -22,8 +22,8 @@ from dashboard.clusters.status import (
     started_at,
     state_title,
 )
-from dashboard.clusters.tiles import node_name
 from dashboard.frame.headline import NO_CAUSE, Headline
+from dashboard.frame.readings import phrase
 
 _STOPPED: Final = "Records wait in the log until the cluster is started."
 _NO_RECORDS: Final = "The cluster runs and waits for its first records"
@@ -147,19 +147,3 @@ def _waiting(cluster: Cluster) -> int | None:
     """Return the newest proposal that waits for approval."""
     ready = Proposal.awaiting_approval().filter(cluster=cluster)
     return ready.order_by("-pk").values_list("pk", flat=True).first()
-
-
-def phrase(cluster: Cluster, reading: AlertReading) -> str:
-    """Return a reading in words: node 5 at 103 % of its capacity, imbalance 46 %."""
-    value = "".join(
-        f"{'' if part in ('', '/s') else ' '}{part}" if place else part
-        for place, part in enumerate(numbers.with_unit(reading.value, reading.kind.unit))
-    )
-    match reading.measure:
-        case AlertMeasure.LOAD if reading.node is not None:
-            return f"{node_name(cluster, reading.node)} at {value} of its capacity"
-        case AlertMeasure.KEPT:
-            return f"{value} of the input kept"
-        case AlertMeasure.AGE:
-            return f"no data for {value}"
-    return f"{numbers.lowered(reading.kind.title)} {value}"

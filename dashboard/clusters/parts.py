@@ -23,8 +23,8 @@ from dashboard.clusters.headline import headline_of
 from dashboard.clusters.node_rows import node_table
 from dashboard.clusters.scenarios import open_rows
 from dashboard.clusters.strip import strip_of
-from dashboard.clusters.tiles import span_text, tiles_of
 from dashboard.figures.flow import FlowBar, flow_drawing
+from dashboard.frame.readings import span_text, tiles_of
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists import require_known
 from dashboard.policies.decisions import why

@@ -20,7 +20,7 @@ from controlplane.clusters.listing import visible_cluster
 from controlplane.numbers import clock
 from controlplane.planning.plan_summary import PlanSummary
 from controlplane.proposals.outcome import outcome_of
-from dashboard.clusters.headline import headline_of, phrase
+from dashboard.clusters.headline import headline_of
 from dashboard.explain.plot import Plot
 from dashboard.explain.rows import explain_url
 from dashboard.fleet.alert_rows import AlertRow, alert_row, alert_rows
@@ -28,6 +28,7 @@ from dashboard.fleet.headline import fleet_headline
 from dashboard.fleet.measure_plot import limits_of, measure_plot
 from dashboard.fleet.rows import SHOWN, chip_of, fleet_row
 from dashboard.frame.headline import Headline
+from dashboard.frame.readings import phrase
 from dashboard.guards import PageRequest, anyone_page, cluster_page
 from dashboard.lists import require_known
 from dashboard.navigation import navigation

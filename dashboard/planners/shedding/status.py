@@ -16,8 +16,8 @@ from controlplane.planners.shedding.report import (
     SheddingQueryReport,
 )
 from controlplane.planning.measured.slopes import LEAST_SAMPLES
-from dashboard.clusters.headline import phrase
 from dashboard.figures.shedding import rung_level
+from dashboard.frame.readings import phrase
 from dashboard.thresholds import BAD, GOOD, UNKNOWN, WARN, MeasureThresholds
 
 # Input factors: from 80 % on, short bursts need a rung.

@@ -22,11 +22,11 @@ from controlplane.planners.shedding.drill import Drill, LeastKept, run_drill
 from controlplane.planners.shedding.feasible import feasible_inputs
 from controlplane.planners.shedding.measured import MeasuredDrops, kept_parts
 from controlplane.planners.shedding.report import LadderReport, ladder_report
-from dashboard.clusters.tiles import tile_of
 from dashboard.dialog_forms import cluster_dialog
 from dashboard.figures.parts import Figure
 from dashboard.figures.shedding import drill_figure, feasible_figure
 from dashboard.forms import finite, moment, optional, read, read_some, whole
+from dashboard.frame.readings import tile_of
 from dashboard.frame.tile import Tile
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.planners.shedding.history import history_context

@@ -1,4 +1,4 @@
-"""The tiles of a cluster: means of its measures over a period, with trend, limit and bound."""
+"""Readings of a cluster as tiles, with trend, limit and bound, and in words."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -89,6 +89,22 @@ def node_name(cluster: Cluster, index: int) -> str:
     """Return the name of a node, also if it was removed."""
     name = Node.objects.filter(cluster=cluster, index=index).values_list("name", flat=True).first()
     return name or f"node {index}"
+
+
+def phrase(cluster: Cluster, reading: AlertReading) -> str:
+    """Return a reading in words: node 5 at 103 % of its capacity, imbalance 46 %."""
+    value = "".join(
+        f"{'' if part in ('', '/s') else ' '}{part}" if place else part
+        for place, part in enumerate(numbers.with_unit(reading.value, reading.kind.unit))
+    )
+    match reading.measure:
+        case AlertMeasure.LOAD if reading.node is not None:
+            return f"{node_name(cluster, reading.node)} at {value} of its capacity"
+        case AlertMeasure.KEPT:
+            return f"{value} of the input kept"
+        case AlertMeasure.AGE:
+            return f"no data for {value}"
+    return f"{numbers.lowered(reading.kind.title)} {value}"
 
 
 def span_text(readings: ClusterReadings) -> str:
