@@ -21,8 +21,8 @@ from django.utils import timezone
 
 from controlplane.connections import redis_client
 from controlplane.integrations import outbound
-from controlplane.integrations.credentials import NoSecret, named_secret
 from controlplane.models import Query, Stream
+from controlplane.wire.network.secrets import NoSecret, SecretOf, named_secret
 from controlplane.wire.topics.source import TopicSource
 
 logger = logging.getLogger(__name__)
@@ -150,6 +150,8 @@ def _namespace() -> str:
 def _headers() -> dict[str, str]:
     headers = {"Content-Type": "application/json", "User-Agent": "Weir-OpenLineage/1"}
     try:
-        return headers | {"Authorization": f"Bearer {named_secret('openlineage')}"}
+        return headers | {
+            "Authorization": f"Bearer {named_secret(SecretOf.WEBHOOKS, 'openlineage')}"
+        }
     except NoSecret:
         return headers

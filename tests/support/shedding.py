@@ -110,7 +110,8 @@ class SheddingCluster:
             NodeRow(index, f"node {index}", 100.0, active=True, emulated=index in self.emulated)
             for index in range(len(self.seconds))
         ]
-        read = {stream for query in (*self.whole, *self.split) for stream in query.streams}
+        reading = [*(row.streams for row in self.whole), *(row.streams for row in self.split)]
+        read = {stream for streams in reading for stream in streams}
         return ClusterSnapshot(
             1, 0.1, nodes, [StreamRow(s, self.rates[s]) for s in sorted(read)], self.whole, {},
             self.split, [], self.groupings, {pk: pk % 2 for pk in self.rates}, 2,

@@ -73,7 +73,7 @@ def test_a_stream_is_declared_as_a_topic_and_described_alike(script: Client, sf:
     changed = SOURCE | {"on_loss": "skip"}
     assert declare(script, changed).json()[0]["source"]["on_loss"] == "skip"
     sf.refresh_from_db()
-    assert current_table(sf.pk).sources[stream.pk].on_loss == "skip"
+    assert current_table(sf.pk).sources[stream.pk].to_json() == changed
     row = {"name": "orders", "title": "All orders"}
     assert post(script, STREAMS, {"streams": [row]}).json()[0]["source"]["on_loss"] == "skip"
     assert AuditEntry.objects.filter(action="streams.register").count() == 4

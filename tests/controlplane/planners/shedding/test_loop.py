@@ -221,7 +221,8 @@ def test_an_enabled_plan_answers_a_full_cluster(armed: Cluster, now: datetime) -
     measured(armed, now, loads=[600.0] * 4, busy=[0.5] * 4)
     watch_cluster(armed, now)
     decision = newest(armed, "capacity")
-    assert (decision.code, decision.number) == ("answered", pytest.approx(1.2))
+    assert decision.code == "answered"
+    assert decision.number == pytest.approx(1.2)
 
 
 def test_records_that_another_node_keeps_are_no_load_of_a_node_that_drops_them(

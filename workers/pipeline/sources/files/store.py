@@ -10,6 +10,7 @@ from pyarrow import fs
 
 from controlplane.wire.errors import WireError
 from controlplane.wire.network.destinations import NotAllowed, check_folder
+from controlplane.wire.network.secrets import NoSecret, SecretOf, named_secret
 from controlplane.wire.sources.files import STORE_SECRET, FileSource
 from controlplane.wire.topics.base import BadSource
 
@@ -103,10 +104,10 @@ def _listed(info: fs.FileInfo, name: str) -> ListedFile:
 def _object_store(source: FileSource) -> fs.FileSystem:
     if not (name := source.secrets.get(STORE_SECRET)):
         return fs.S3FileSystem()
-    # Only object stores have secrets.
-    from controlplane.wire.topics.clients import secret  # noqa: PLC0415
-
-    access, _, key = secret(name).partition(":")
+    try:
+        access, _, key = named_secret(SecretOf.TOPICS, name).partition(":")
+    except NoSecret as error:
+        raise BadSource({f"secrets.{STORE_SECRET}": str(error)}) from None
     return fs.S3FileSystem(access_key=access, secret_key=key)
 
 
