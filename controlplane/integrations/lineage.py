@@ -155,3 +155,4 @@ def _headers() -> dict[str, str]:
         }
     except NoSecret:
         return headers
+    return headers | {"Authorization": f"Bearer {token}"}
