@@ -150,9 +150,7 @@ def _namespace() -> str:
 def _headers() -> dict[str, str]:
     headers = {"Content-Type": "application/json", "User-Agent": "Weir-OpenLineage/1"}
     try:
-        return headers | {
-            "Authorization": f"Bearer {named_secret(SecretOf.WEBHOOKS, 'openlineage')}"
-        }
+        token = named_secret(SecretOf.WEBHOOKS, "openlineage")
     except NoSecret:
         return headers
     return headers | {"Authorization": f"Bearer {token}"}
