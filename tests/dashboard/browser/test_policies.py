@@ -37,7 +37,7 @@ def test_a_policy_is_set_and_a_blackout_added(ruling: Page) -> None:
     ruling.set_viewport_size({"width": 400, "height": 900})
     ruling.goto("/clusters/sf/policy/")
     ruling.locator("body[data-ready]").wait_for(state="attached")
-    ruling.get_by_label("migration: moves of tasks").check()
+    ruling.get_by_label("Move tasks of split queries").check()
     ruling.get_by_label("Gain, at least").fill("7.5")
     ruling.get_by_role("button", name="Save policy").click()
     expect(ruling.locator(".message")).to_have_text("The policy of SF is as you set it.")
