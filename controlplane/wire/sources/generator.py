@@ -105,7 +105,7 @@ class GeneratorSource(StreamSource):
 
 def _wrong(event: str, type_name: str | None) -> str:
     if type_name is None:
-        return f"is no column of {event}: these are {', '.join(COLUMNS[EventKind(event)])}"
+        return f"is not a column of {event}: these are {', '.join(COLUMNS[EventKind(event)])}"
     return f"must be of type {type_name}"
 
 

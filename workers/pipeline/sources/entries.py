@@ -44,7 +44,7 @@ class Chunk(NamedTuple):
     letter: Callable[[int], bytes]
 
 
-class Loss(NamedTuple):
+class LostRecords(NamedTuple):
     """Records of a range that are gone: the first offset, how many, and why."""
 
     offset: int
@@ -59,7 +59,7 @@ class RangeRecords(NamedTuple):
     chunks: Iterable[Chunk]
     messages: int
     tombstones: int = 0
-    losses: Sequence[Loss] = ()  # complete when the chunks are read
+    losses: Sequence[LostRecords] = ()  # complete when the chunks are read
 
 
 @dataclass

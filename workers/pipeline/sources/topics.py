@@ -1,6 +1,6 @@
 """All sources of a cluster: the cuts of the next batch in the driver, their records in workers.
 
-A source of the kind `x` is read by the package `x` beside this module: `latest.Watcher` knows in
+A source of the kind `x` is read by the package `x` beside this module: `latest.WATCHER` knows in
 the driver how far its partitions reach, and `read.read_ranges` reads ranges in a worker.
 """
 
@@ -31,7 +31,7 @@ from workers.pipeline.sources.retained import committed_of
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer
 
 
-class Watcher(Protocol):
+class SourceWatcher(Protocol):
     """Follows in a thread of the driver how far the partitions of a source reach."""
 
     def state(self) -> TopicState:
@@ -52,7 +52,7 @@ class TopicPlanner:
     """Plans the cuts of a cluster's topics; one thread for each follows its brokers."""
 
     cluster: str
-    _watchers: dict[int, tuple[str, Watcher]] = field(default_factory=dict)
+    _watchers: dict[int, tuple[str, SourceWatcher]] = field(default_factory=dict)
 
     def next_cuts(
         self,
@@ -111,14 +111,14 @@ class TopicPlanner:
             if stream in self._watchers:
                 self._watchers[stream][1].commit(committed_of(cut))
 
-    def _watcher(self, stream: int, table: CompiledTable) -> Watcher:
+    def _watcher(self, stream: int, table: CompiledTable) -> SourceWatcher:
         source = table.table.sources[stream]
         text = source.to_text()
         known = self._watchers.get(stream)
         if known is None or known[0] != text:
             if known is not None:
                 known[1].close()
-            watcher = _module(source, "latest").Watcher(source, self.cluster, stream)
+            watcher = _module(source, "latest").WATCHER(source, self.cluster, stream)
             known = self._watchers[stream] = text, watcher
         return known[1]
 

@@ -24,7 +24,7 @@ _TOGETHER: Final = 50
 _GONE_S: Final = 86_400.0
 
 
-class Watcher:
+class FileWatcher:
     """Follows the files of a source."""
 
     def __init__(self, source: FileSource, cluster: str, stream: int) -> None:
@@ -122,9 +122,11 @@ class Watcher:
     def _forget(self, present: set[str]) -> None:
         now, missing = time.monotonic(), self._known.keys() - present
         self._missing = {name: self._missing.get(name, now) for name in missing}
-        gone: Sequence[str] = [n for n, since in self._missing.items() if now - since > _GONE_S]
-        if gone and self._offsets:
-            self._index.forget(gone, self._offsets)
+        forgotten: Sequence[str] = [
+            n for n, since in self._missing.items() if now - since > _GONE_S
+        ]
+        if forgotten and self._offsets:
+            self._index.forget(forgotten, self._offsets)
             kept = {file.name for file in self._index.files()}
             self._known = {name: file for name, file in self._known.items() if name in kept}
             self._changed &= kept
@@ -132,3 +134,6 @@ class Watcher:
 
 def _faulty(file: ListedFile, why: str) -> IndexedFile:
     return IndexedFile(0, 0, 1, *file, [], [], why)
+
+
+WATCHER: Final = FileWatcher

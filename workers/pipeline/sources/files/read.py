@@ -14,7 +14,7 @@ from controlplane.wire.records.values import convert_array, convert_values
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.sources.files import FileFormat, FileMetadata, FileSource
 from controlplane.wire.topics.source import TopicSource
-from workers.pipeline.sources.entries import Chunk, Decoded, Loss, RangeRecords
+from workers.pipeline.sources.entries import Chunk, Decoded, LostRecords, RangeRecords
 from workers.pipeline.sources.files.index import FileIndex, IndexedFile
 from workers.pipeline.sources.files.scan import STEP
 from workers.pipeline.sources.files.store import FileStore, modified_ms
@@ -52,7 +52,7 @@ def read_ranges(
     """Yield the rows of each range of a part, in order."""
     store = FileStore(source)
     for item in part.ranges:
-        losses: list[Loss] = []
+        losses: list[LostRecords] = []
         reader = _RangeReader(source, schema, store, clock_ms, losses)
         chunks = reader.chunks(item, part.details[item.partition])
         yield RangeRecords(item, chunks, item.stop - item.start, losses=losses)
@@ -66,7 +66,7 @@ class _RangeReader:
     schema: StreamSchema
     store: FileStore
     clock_ms: int
-    losses: list[Loss]
+    losses: list[LostRecords]
 
     def chunks(self, item: PartitionRange, files: Sequence[IndexedFile]) -> Iterator[Chunk]:
         """Yield the chunks of a range."""
@@ -81,7 +81,7 @@ class _RangeReader:
             self._lose(offset, item.stop, "the index of files does not have these rows any more")
 
     def _lose(self, start: int, stop: int, why: str) -> None:
-        self.losses.append(Loss(start, stop - start, why))
+        self.losses.append(LostRecords(start, stop - start, why))
 
     def _of_file(self, file: IndexedFile, start: int, stop: int) -> Iterator[Chunk]:
         if file.fault:
@@ -92,8 +92,8 @@ class _RangeReader:
             return
         offset = start
         try:
-            if (found := self.store.find(file.name)) != file.file:
-                raise OSError("does not exist any more" if found is None else "has changed")
+            if (present := self.store.find(file.name)) != file.file:
+                raise OSError("does not exist any more" if present is None else "has changed")
             for rows in self._rows(file, start - file.start, stop - file.start):
                 if chunk := self._chunk(file, rows):
                     yield chunk

@@ -26,7 +26,7 @@ class Scan(NamedTuple):
     """The rows of a file.
 
     `places`: of lines the byte where each `STEP`-th begins, of Parquet the first row of each row
-    group; `names`: of CSV the names of the cells in its first line, which is no row.
+    group; `names`: of CSV the names of the cells in its first line, which is not a row.
     """
 
     rows: int

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from typing import Final
 
 from controlplane.wire.sources.generator import EventKind, GeneratorSource
 from workers.pipeline.sources.generator.nexmark import count_of
@@ -19,7 +20,7 @@ def ends_at(source: GeneratorSource, clock_ms: int) -> dict[int, tuple[int, int]
     return {n: (0, (count - n + partitions - 1) // partitions) for n in range(partitions)}
 
 
-class Watcher:
+class GeneratorWatcher:
     """Knows how far a generator reaches."""
 
     def __init__(self, source: GeneratorSource, cluster: str, stream: int) -> None:
@@ -36,3 +37,6 @@ class Watcher:
 
     def close(self) -> None:
         """Do nothing: there is no thread."""
+
+
+WATCHER: Final = GeneratorWatcher

@@ -136,7 +136,7 @@ def _reference(events: Events, newest: Array, purpose: int, hot: float) -> Array
     return np.asarray(np.where(is_hot, hottest, any_one) + _FIRST_ID)
 
 
-def _price(events: Events, purpose: int) -> Array:
+def _amount(events: Events, purpose: int) -> Array:
     return np.asarray(np.round(10 ** (events.uniform(purpose) * 6) * 100).astype(np.int64))
 
 
@@ -187,15 +187,15 @@ _COLUMNS: Final[Mapping[EventKind, Mapping[str, Callable[[Events], Any]]]] = Map
     EventKind.AUCTION: {
         "id": lambda e: _newest_auction(e) + _FIRST_ID, "item_name": _one_of(_ITEMS, 16),
         "description": _one_of([f"a {name} in good condition" for name in _ITEMS], 17),
-        "initial_bid": lambda e: _price(e, 18),
-        "reserve": lambda e: _price(e, 18) + _price(e, 19), "date_time": _time,
+        "initial_bid": lambda e: _amount(e, 18),
+        "reserve": lambda e: _amount(e, 18) + _amount(e, 19), "date_time": _time,
         "expires": _expires, "seller": lambda e: _reference(e, _newest_person(e), 21, 0.75),
         "category": lambda e: e.below(23, _CATEGORIES) + _FIRST_CATEGORY,
     },
     EventKind.BID: {
         "auction": lambda e: _reference(e, _newest_auction(e), 28, 0.5),
         "bidder": lambda e: _reference(e, _newest_person(e), 30, 0.75),
-        "price": lambda e: _price(e, 35), "channel": _one_of(_CHANNELS, 32), "url": _url,
+        "price": lambda e: _amount(e, 35), "channel": _one_of(_CHANNELS, 32), "url": _url,
         "date_time": _time,
     },
 })  # fmt: skip

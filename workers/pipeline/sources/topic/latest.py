@@ -30,7 +30,7 @@ _PERIOD_S: Final = 0.5
 _FIRST_S: Final = 10.0
 
 
-class Watcher:
+class TopicWatcher:
     """Follows the ends of one topic, and commits what is read for its consumer group."""
 
     def __init__(self, source: TopicSource, cluster: str, stream: int) -> None:
@@ -90,3 +90,6 @@ class Watcher:
             starts = {n: pair[source.start == "latest"] for n, pair in ends.items()}
         starts |= {int(n): offset for n, offset in source.offsets.items() if int(n) in ends}
         return starts | committed_offsets(consumer, topic, ends)
+
+
+WATCHER: Final = TopicWatcher

@@ -24,7 +24,7 @@ from controlplane.wire.log.values import MAX_SEQUENCE
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.topics.clients import consumer_of, ends_of
 from controlplane.wire.topics.source import TopicSource
-from workers.pipeline.sources.entries import Chunk, Loss, RangeRecords
+from workers.pipeline.sources.entries import Chunk, LostRecords, RangeRecords
 from workers.pipeline.sources.plan import PartitionRange, TopicPart
 from workers.pipeline.sources.topic.decode import CHUNK, decode
 from workers.pipeline.sources.topic.messages import Fetched, letter_data
@@ -166,10 +166,10 @@ def read_ranges(
         yield RangeRecords(item, chunks, len(messages), len(messages) - len(kept), losses)
 
 
-def _loss(item: PartitionRange, stop: int) -> Loss:
+def _loss(item: PartitionRange, stop: int) -> LostRecords:
     """Return the messages from the start of a range up to `stop`, which the broker has deleted."""
     text = f"the broker has deleted the offsets {item.start} to {stop - 1} before they were read"
-    return Loss(item.start, stop - item.start, text)
+    return LostRecords(item.start, stop - item.start, text)
 
 
 def _chunks(
