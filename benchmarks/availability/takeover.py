@@ -7,8 +7,8 @@ agent each, which share a folder of checkpoints, Redis and database. Records are
 second. In turn the host with the driver is killed (-9, all processes at once) or cut off from
 Redis; afterwards it is started or connected again. Each time, the other hosts have a spare driver
 that is ready; with `--cold` there is none. Prints seconds until another host has the lease, and
-until its first batch is finished, and the load of the machine. At the end the windows must have each record once; otherwise
-the benchmark fails.
+until its first batch is finished, and the load of the machine. At the end the windows must have
+each record once; otherwise the benchmark fails.
 """
 
 import argparse
