@@ -64,7 +64,11 @@ def _appending(site: Site) -> Iterator[None]:
 
 
 def _settle(site: Site, *, is_spared: bool) -> None:
-    """Wait until one host has a driver with finished batches, and the others a spare."""
+    """Wait until one host has a driver with finished batches, and the others a spare.
+
+    An agent that knows no other has longer terms.
+    """
+    _wait(lambda: site.client.zcard("weir:members:agent") == len(site.hosts), site)
     before = len(site.telemetry())
     _wait(lambda: len(site.telemetry()) > before + 2 and site.owner() is not None, site)
     others = [host for host in site.hosts if host is not site.owner()]
