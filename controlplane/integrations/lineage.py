@@ -42,7 +42,7 @@ _FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC), 0
 
 
 class RunBoundary(NamedTuple):
-    """A start or an end of a run of a query; `column`: the time in its row."""
+    """The start or the end that an event reports; `column`: its time in the row of the query."""
 
     moment: datetime
     pk: int

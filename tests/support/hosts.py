@@ -55,12 +55,18 @@ class Host:
         self._own = f"10.213.{number}.2/24"
         self._link = f"weir{os.getpid() % 100_000}h{number}"
         self._process: subprocess.Popen[str] | None = None
+        self._create_link()
+
+    def _create_link(self) -> None:
+        """Create the link, which ends with the processes of the host."""
+        self._remove_link()
         self._commands("link", "add", self._link, "type", "veth", "peer", "name", self._link + "p")
         self._commands("address", "add", f"{self.address}/24", "dev", self._link)
         self._commands("link", "set", self._link, "up")
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         """Start the command as the first process of the host."""
+        self._create_link()
         isolated = ["unshare", "--net", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
         with log.open("ab") as output:
             self._process = subprocess.Popen(
@@ -93,7 +99,7 @@ class Host:
     def end(self) -> None:
         """End all its processes, and remove its network."""
         self.kill()
-        subprocess.run(["ip", "link", "del", self._link], check=False, stderr=subprocess.DEVNULL)
+        self._remove_link()
 
     def is_up(self) -> bool:
         """Return whether its command runs."""
@@ -109,6 +115,9 @@ class Host:
                     if word in process.cmdline():
                         result.append(process)
         return result
+
+    def _remove_link(self) -> None:
+        subprocess.run(["ip", "link", "del", self._link], check=False, stderr=subprocess.DEVNULL)
 
     def _commands(self, *words: str) -> None:
         subprocess.run(["ip", *words], check=True)
