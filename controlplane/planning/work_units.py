@@ -45,13 +45,13 @@ def work_units(model: LoadModel, units: Ints) -> tuple[Floats, WorkUnits]:
     stream_of = np.concatenate([np.arange(len(model.rates)), partial % streams])
     remaining = 1 - np.bincount(partial % streams, parts, len(model.rates))
     sources = np.concatenate([remaining, parts]) * model.rates[stream_of]
-    spans, members = group_positions(stream_of, len(model.rates))
-    lengths, entries = pick_rows(spans, complete % streams)
-    alone = np.flatnonzero(~np.isin(partial, complete))
+    begins, members = group_positions(stream_of, len(model.rates))
+    stops, entries = pick_rows(begins, complete % streams)
+    added = np.flatnonzero(~np.isin(partial, complete))
     rows = np.concatenate(
-        [np.repeat(complete // streams, np.diff(lengths)), partial[alone] // streams]
+        [np.repeat(complete // streams, np.diff(stops)), partial[added] // streams]
     )
-    numbers = np.concatenate([members[entries], len(model.rates) + alone])
+    numbers = np.concatenate([members[entries], len(model.rates) + added])
     hosts = np.concatenate([model.nodes[units], np.arange(len(model.indices))])
-    spans, order = group_positions(rows, len(hosts))
-    return sources, WorkUnits(spans, numbers[order], np.zeros(len(hosts)), hosts)
+    begins, order = group_positions(rows, len(hosts))
+    return sources, WorkUnits(begins, numbers[order], np.zeros(len(hosts)), hosts)

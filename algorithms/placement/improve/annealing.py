@@ -81,15 +81,9 @@ def _set_power(gain: Floats, power: float) -> None:
 
 @compiled
 def _stage(
-    board: Board,
-    state: Words,
-    gain: Floats,
-    prices: Prices,
-    overload: float,
-    credit: float,
-    temperature: float,
-    steps: int,
-) -> None:
+    board: Board, state: Words, gain: Floats, prices: Prices, overload: float, credit: float,
+    temperature: float, steps: int,
+) -> None:  # fmt: skip
     """Try so many moves at one temperature and power.
 
     The board is taken apart once: numba counts references whenever an array is reached through a
