@@ -110,7 +110,7 @@ def test_the_monitor_reads_the_value_of_the_tile_with_split_queries(
     reachable(sf, 1.4)
     tile = cluster_readings(sf)[AlertMeasure.REPLICATION]
     reading = replication_reading(ClusterObservation(sf, now, now))
-    assert reading.number == tile.value == pytest.approx(2.22)
+    assert reading.number == pytest.approx(tile.value) == pytest.approx(2.22)
     assert reading.limit == tile.limit
 
 
