@@ -80,8 +80,8 @@ def lag_figures(
 ) -> dict[str, Figure]:
     """Return the chart `lag`: the lag in the time range, against the limit if it is near."""
     known = [point.seconds for point in points if point.seconds is not None]
-    if not known:
-        return {"lag": without_values("Values appear after the first five minutes")}
+    if len(known) < 2:  # noqa: PLR2004 - a line has two ends
+        return {"lag": without_values("Values appear after the first ten minutes")}
     highest = max(known)
     near = 0 < limit_s <= _NEAR * highest
     top = 1.15 * max(highest, limit_s if near else 0.0, _LEAST_LAG_S)

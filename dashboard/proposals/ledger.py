@@ -28,6 +28,8 @@ from dashboard.thresholds import WARN
 PER_PAGE = 25
 # The number of points that a small chart can show.
 DRAWN = 200
+# With fewer plans, the table and the calibration say what a chart could.
+_LEAST_DRAWN: Final = 5
 # What executed plans cost, as columns of the table.
 COSTS: Final = {"pause_ms": "Longest pause", "bytes": "State moved", "latency_ms": "Latency p95"}
 
@@ -51,7 +53,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
         }
         for row in figures
     ]
-    compared = {row.figure for row in figures}
+    compared = {row.figure for row in figures if page.total >= _LEAST_DRAWN}
     context = {
         "page": page,
         "rows": [_row(entry) for entry in page.rows],

@@ -10,7 +10,7 @@ from django.utils import timezone
 from algorithms.placement.improve import Goal
 from controlplane import numbers
 from controlplane.models import Cluster, Proposal
-from controlplane.numbers import counted, percent
+from controlplane.numbers import counted
 from controlplane.planning.adapters import all_measures
 from controlplane.planning.plan_summary import PlanSummary
 from controlplane.plans.proposal_states import State
@@ -34,7 +34,7 @@ GOALS: Final[Mapping[str, tuple[str, str]]] = {
 # Of a plan that improves its measure at the cost of another one.
 WORSENS_ANOTHER: Final = "worsens another measure"
 _WORDS: Final[Mapping[Grade, str]] = {
-    Grade.GOOD: "OK",
+    Grade.GOOD: "within limits",
     Grade.WARN: "limit stays exceeded",
     Grade.BAD: "exceeds a limit",
 }
@@ -105,7 +105,7 @@ def _text(gain: Gain | None) -> str:
     measure = all_measures().get(gain.measure) if gain is not None else None
     if gain is None or measure is None:
         return ""
-    return f"{pair_text(measure, gain.before, gain.after)} ({percent(gain.share)})"
+    return pair_text(measure, gain.before, gain.after)
 
 
 def list_headline(cluster: Cluster) -> Headline:
