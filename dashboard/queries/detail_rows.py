@@ -10,7 +10,10 @@ from controlplane import numbers
 from controlplane.explain.query_report import QueryReport, TaskPlacement
 from controlplane.explain.units import ValueUnit, quantity
 from controlplane.models import Query
+from controlplane.planners.partitioning.skew_history import recent_skews
 from controlplane.policies.grades import Grade
+from controlplane.policies.store import policy_of
+from controlplane.telemetry.measures import PRESENT
 from dashboard.frame.headline import Headline
 from dashboard.frame.tile import Tile, number_and_unit
 from dashboard.streams.losses import InputLosses
@@ -27,12 +30,30 @@ class HistoryRow:
 
 
 def headline(report: QueryReport, losses: InputLosses | None = None) -> Headline:
-    """Return the headline of a query: by its state, what its input lacks, then by its latency."""
-    shown = _headline(report)
+    """Return the headline of a query: its state, what its input lacks, its skew, its latency."""
+    shown = _beside_skew(_headline(report), report.query)
     if losses is None or not losses.lines or report.query.state != Query.State.RUNNING:
         return shown
     why = " ".join(filter(None, (shown.sentence, shown.why)))
     return replace(shown, what=losses.lines[0], why=why, grade=losses.grade, chip="input dropped")
+
+
+def _beside_skew(shown: Headline, query: Query) -> Headline:
+    """Return the headline with the skew of a query of several tasks, if it is beyond its limit."""
+    if query.task_count < 2 or shown.chip != "running":  # noqa: PLR2004 - several tasks
+        return shown
+    skews = recent_skews(query.cluster, timezone.now() - PRESENT)
+    skew = next((skew.imbalance for skew in skews if skew.query == query.pk), 0.0)
+    limit = policy_of(query.cluster).watch_skew
+    if skew <= limit:
+        return shown
+    text = (
+        f"Its keys load its tasks unevenly: skew {numbers.percent(skew)}, "
+        f"limit {numbers.percent(limit)}"
+    )
+    return replace(
+        shown, what=f"{text}.", why=f"{shown.sentence} {shown.why}", grade="warn", chip="skewed"
+    )
 
 
 def _headline(report: QueryReport) -> Headline:

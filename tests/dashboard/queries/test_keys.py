@@ -14,6 +14,7 @@ from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Query
 from controlplane.planners.partitioning.key_report import KeyReport
 from controlplane.policies.store import policy_of
+from controlplane.telemetry.series import start_of
 from dashboard.queries import keys
 from tests.support import cluster as made
 from tests.support.key_reports import key_report
@@ -74,6 +75,15 @@ def test_the_page_has_all_parts(operating: Client, split: Query, give: Give) -> 
 def test_the_query_links_to_its_keys(operating: Client, split: Query) -> None:
     content = operating.get(f"/clusters/sf/queries/{split.pk}/").content.decode()
     assert f'href="{page_of(split)}"' in content
+
+
+def test_the_page_of_the_query_says_that_it_is_skewed(operating: Client, split: Query) -> None:
+    """Its headline agrees with its keys, and with the monitor of skew."""
+    url = f"/clusters/sf/queries/{split.pk}/"
+    assert operating.get(url).context["headline"].chip == "running"
+    add_skews(split, [(start_of(datetime.now(UTC) - timedelta(seconds=30), 10), 0.6)])
+    shown = operating.get(url).context["headline"]
+    assert (shown.chip, shown.grade) == ("skewed", "warn")
 
 
 def test_live_parts_replace_their_elements(operating: Client, split: Query, give: Give) -> None:
