@@ -83,6 +83,7 @@ def play(page: Page, kind: ScenarioKind, *, to_calm: bool = True) -> Mapping[str
     `to_calm`: approve the further plans that are recommended until its alerts are gone.
     """
     page.goto("/clusters/sf/")
+    page.locator("summary", has_text="Scenarios").click()
     page.get_by_role("button", name=f"Start scenario {kind.title}", exact=True).click()
     page.locator("section.scenarios").get_by_text(kind.title).wait_for()
     (running,) = [r for r in read(page, "scenarios")["scenarios"] if r["ended_at"] is None]

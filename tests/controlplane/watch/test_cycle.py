@@ -36,7 +36,7 @@ SCATTERED = {"rf": 4.0}
 def spread(operator: Actor, sf: Cluster) -> Cluster:
     """Twelve queries on three streams, each stream delivered to all four nodes."""
     cluster = prepared_scattered(operator, sf)
-    reachable(cluster, 1.3, factor=4.0)
+    reachable(cluster, 1.3)
     Cluster.objects.filter(pk=cluster.pk).update(applied_version=cluster.routing_version)
     cluster.refresh_from_db()
     return cluster
@@ -390,7 +390,7 @@ def test_a_waiting_plan_whose_alert_is_over_is_withdrawn(spread: Cluster, now: d
     for minutes in (2, 3, 4):
         later = now + timedelta(minutes=minutes)
         measured(spread, later, rf=1.0)
-        reachable(spread, 1.3, factor=1.0)
+        reachable(spread, 1.3)
         watch_cluster(spread, later)
     proposal.refresh_from_db()
     assert proposal.state == "stale"

@@ -47,7 +47,7 @@ def test_selected_queries_become_a_plan(page: Page, web: str) -> None:
     dialog.get_by_label("Reason").fill("the node is idle")
     dialog.get_by_role("button", name="Request plan").click()
     expect(page).to_have_url(re.compile(r"/clusters/sf/proposals/\d+/"))
-    expect(page.locator("main")).to_contain_text("Manual: moves")
+    expect(page.locator("main")).to_contain_text("Move chosen queries")
     planned = apart(lambda: Proposal.objects.get().parameters)
     assert (len(planned["queries"]), planned["node"]) == (2, target)
 
