@@ -16,6 +16,7 @@ from controlplane.errors import Conflict
 from controlplane.models import Cluster, Drop, Execution, Node, Proposal, Query, Step, Stream, Task
 from controlplane.planning.computation import compute_plan
 from controlplane.planning.execution_plan import StepLimits
+from controlplane.planning.manual import MANUAL
 from controlplane.planning.resolution import resolve
 from controlplane.planning.snapshots import keep_snapshot, take_snapshot
 from controlplane.plans.snapshot import ClusterSnapshot
@@ -109,13 +110,13 @@ def named(cluster: Cluster, actions: list[Action]) -> list[Action]:
 
 
 def proposed(by: Actor, cluster: Cluster, actions: list[Action]) -> Proposal:
-    """Return a ready proposal of these actions, as a planner would have made it."""
+    """Return a ready proposal of these actions, as a person would have composed it."""
     row = keep_snapshot(take_snapshot(cluster.pk, cluster.nu))
     plan = resolve(row.value(), possible(row.value(), actions))
     limits = StepLimits(8, 8, 1e9)
-    computed = compute_plan(row, "placement", plan, limits, 2.0)
+    computed = compute_plan(row, MANUAL, plan, limits, 2.0)
     return Proposal.objects.create(
-        cluster=cluster, planner="placement", algorithm="mms", state="ready", snapshot_row=row,
+        cluster=cluster, planner=MANUAL, algorithm="moves", state="ready", snapshot_row=row,
         requested_by=by.name, requested_at=timezone.now(), **computed.columns(),
     )  # fmt: skip
 
