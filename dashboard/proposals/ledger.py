@@ -28,7 +28,7 @@ from dashboard.thresholds import WARN
 PER_PAGE = 25
 # The number of points that a small chart can show.
 DRAWN = 200
-# With fewer plans, the table and the calibration say what a chart could.
+# With fewer plans, the table and the calibration report what a chart could.
 _LEAST_DRAWN: Final = 5
 # What executed plans cost, as columns of the table.
 COSTS: Final = {"pause_ms": "Longest pause", "bytes": "State moved", "latency_ms": "Latency p95"}

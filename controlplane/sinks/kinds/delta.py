@@ -18,14 +18,13 @@ from controlplane.sinks.destination import SinkContext
 from controlplane.sinks.kinds.arrow import DAY, fitted, table_with_day
 from controlplane.sinks.kinds.compaction import CLEAN_EVERY, MOST, SMALL, DayFiles
 from controlplane.sinks.kinds.folder import (
-    CONNECT_S,
-    REQUEST_S,
     SinkFolder,
     access_keys,
     away,
     check_destination,
 )
 from controlplane.sinks.kinds.settings import DeltaSettings
+from controlplane.wire.network.object_stores import CONNECT_S, REQUEST_S
 
 __all__ = ["check_destination", "open_destination"]
 _ERRORS: Final = (DeltaError, OSError, pa.ArrowException)

@@ -15,18 +15,11 @@ from pyarrow import fs
 from controlplane.errors import Invalid
 from controlplane.sinks.destination import DestinationAway
 from controlplane.sinks.kinds.settings import FileSettings, FolderSettings
-from controlplane.wire.network.destinations import (
-    NotAllowed,
-    check_folder,
-    check_whole,
-    place_of,
-)
-from controlplane.wire.network.secrets import SecretOf, named_secret
+from controlplane.wire.network import destinations, object_stores
+from controlplane.wire.network.destinations import NotAllowed, check_folder
+from controlplane.wire.network.secrets import SecretOf
 
 _OWN: Final = "_weir"
-# An object store must connect, and send a byte, in so many seconds; clients try three times.
-CONNECT_S: Final = 5
-REQUEST_S: Final = 10
 # What errors of Delta have for terminals.
 _DECORATION: Final = re.compile(r"(\x1b\[\d+m|\s|↳)+")
 
@@ -41,31 +34,20 @@ def check_destination(settings: FolderSettings) -> None:
 
 
 def check_endpoint(settings: FileSettings) -> None:
-    """Raise `Invalid` unless the list of the site has the endpoint: a public one must be in it."""
+    """Raise `Invalid` unless the list of the site has the endpoint."""
     try:
-        _check_endpoint(settings)
+        destinations.check_endpoint(settings.endpoint)
     except NotAllowed as refusal:
         raise Invalid({"settings.endpoint": [str(refusal)]}) from None
-
-
-def _check_endpoint(settings: FileSettings) -> None:
-    if settings.endpoint:
-        check_whole(place_of(settings.endpoint))
 
 
 def access_keys(settings: FileSettings) -> tuple[str, str] | None:
     """Return access key and secret key of an object store, None for the machine's identity.
 
-    Raises `NotAllowed` for an endpoint that the list of the site has not, `NoSecret`, and
-    `DestinationAway` for a secret of another form.
+    Raises `NotAllowed` for an endpoint that the list of the site has not, and `NoSecret`.
     """
-    _check_endpoint(settings)
-    if not settings.secret:
-        return None
-    access, _, key = named_secret(SecretOf.SINKS, settings.secret).partition(":")
-    if not access or not key:
-        raise DestinationAway(f"The secret {settings.secret} is not access-key:secret-key")
-    return access, key
+    destinations.check_endpoint(settings.endpoint)
+    return object_stores.access_keys(SecretOf.SINKS, settings.secret)
 
 
 def away(settings: FileSettings, error: BaseException) -> DestinationAway:
@@ -80,12 +62,8 @@ def away(settings: FileSettings, error: BaseException) -> DestinationAway:
 def _file_system(settings: FolderSettings) -> fs.FileSystem:
     if not settings.is_remote:
         return fs.LocalFileSystem()
-    options: dict[str, Any] = {"connect_timeout": CONNECT_S, "request_timeout": REQUEST_S}
-    if keys := access_keys(settings):
-        options["access_key"], options["secret_key"] = keys
-    if settings.endpoint:
-        options["scheme"], _, options["endpoint_override"] = settings.endpoint.partition("://")
-    return fs.S3FileSystem(region=settings.region or None, **options)
+    given = settings.secret, settings.endpoint, settings.region
+    return object_stores.object_store(SecretOf.SINKS, *given)
 
 
 class SinkFolder:

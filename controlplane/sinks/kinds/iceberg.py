@@ -31,8 +31,6 @@ from controlplane.sinks.destination import DestinationAway, SinkContext
 from controlplane.sinks.kinds.arrow import DAY, arrow_table, fitted
 from controlplane.sinks.kinds.compaction import CLEAN_EVERY, DayFiles, small_files
 from controlplane.sinks.kinds.folder import (
-    CONNECT_S,
-    REQUEST_S,
     access_keys,
     away,
     check_endpoint,
@@ -45,6 +43,7 @@ from controlplane.wire.network.destinations import (
     check_whole,
     place_of,
 )
+from controlplane.wire.network.object_stores import CONNECT_S, REQUEST_S
 from controlplane.wire.network.secrets import SecretOf, named_secret
 
 # Replaced snapshots stay readable for so long; 20 files of metadata are kept.

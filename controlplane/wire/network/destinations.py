@@ -64,6 +64,12 @@ def check_whole(word: str) -> None:
         raise _refusal(word)
 
 
+def check_endpoint(endpoint: str) -> None:
+    """Raise `NotAllowed` unless the list has the URL of a store as it is; "" is that of Amazon."""
+    if endpoint:
+        check_whole(place_of(endpoint))
+
+
 def check_folder(url: str) -> None:
     """Raise `NotAllowed` unless the list has the folder of a URL (file:, s3:) or one around it."""
     folders = [word.rstrip("/") for word in words() if word.startswith(("file:", "s3:"))]

@@ -1,12 +1,18 @@
 """The declaration of a directory or object store whose files are the records of a stream."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import ClassVar, Final
 
-from controlplane.wire.network.destinations import NotAllowed, check_folder
+from controlplane.wire.network.destinations import (
+    NotAllowed,
+    check_endpoint,
+    check_folder,
+    place_of,
+)
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.topics.base import BadSource, StreamSource
 from controlplane.wire.topics.source import metadata_faults
@@ -43,7 +49,8 @@ _TYPES: Final = MappingProxyType({
 class FileSource(StreamSource):
     """Files of a directory or object store, each read once.
 
-    `url`: file:///… or s3://…; `pattern`: of paths below it, with * and ?; `format`: `FileFormat`.
+    `url`: file:///… or s3://…; `endpoint`, `region`: of an object store, that of Amazon by default;
+    `pattern`: of paths below it, with * and ?; `format`: `FileFormat`.
     `definition`: of CSV the names of the cells, separated by commas; without it the first line of
     each file has them. `metadata`: column by what it has of a row. `secrets`: by `store` the name
     of the secret with the keys of the store. `partitions`: how many files are read at once;
@@ -58,6 +65,8 @@ class FileSource(StreamSource):
         "definition": "of CSV the names of the cells; empty: the first line has them",
         "metadata": "by column: `file`, `row` or `modified`",
         "secrets": "by `store`: the name of the secret with the keys of the store",
+        "endpoint": "of `s3://…`: `https://host:port` of a store other than Amazon's",
+        "region": "of `s3://…`, such as `eu-central-1`",
         "partitions": "files that are read at once",
         "settle_s": "seconds that a file must be unchanged before it is read",
     })  # fmt: skip
@@ -68,6 +77,8 @@ class FileSource(StreamSource):
     definition: str = ""
     metadata: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
+    endpoint: str = ""
+    region: str = ""
     partitions: int = 1
     settle_s: float = 2.0
 
@@ -78,7 +89,8 @@ class FileSource(StreamSource):
     @property
     def identity(self) -> str:
         """Return what makes offsets of two declarations offsets of the same rows."""
-        return f"{self.url}/{self.pattern} {self.format} {self.definition} {self.partitions}"
+        place = f"{self.endpoint} {self.url}/{self.pattern}"
+        return f"{place} {self.format} {self.definition} {self.partitions}"
 
     @property
     def place(self) -> str:
@@ -94,12 +106,14 @@ class FileSource(StreamSource):
         return faults
 
     def refusals(self) -> dict[str, str]:
-        """Return that the list of the site does not have the directory."""
-        try:
-            check_folder(self.url)
-        except NotAllowed as refusal:
-            return {"url": str(refusal)}
-        return {}
+        """Return that the list of the site does not have the directory, or the endpoint."""
+        result = {}
+        for name, check in (("url", check_folder), ("endpoint", check_endpoint)):
+            try:
+                check(getattr(self, name))
+            except NotAllowed as refusal:
+                result[name] = str(refusal)
+        return result
 
 
 def _faults(source: FileSource) -> Iterable[tuple[str, str]]:
@@ -116,7 +130,20 @@ def _faults(source: FileSource) -> Iterable[tuple[str, str]]:
     yield "metadata", f"must be {' or '.join(kinds)}" if wrong else ""
     is_known = source.secrets.keys() <= {STORE_SECRET}
     yield "secrets", "" if is_known else f"the only secret is that of the {STORE_SECRET}"
+    yield "endpoint", "" if _is_endpoint(source.endpoint) else "must be https://host:port"
+    is_region = re.fullmatch(r"[a-z0-9-]{0,60}", source.region) is not None
+    yield "region", "" if is_region else "must be a name such as eu-central-1"
     is_count = isinstance(source.partitions, int) and 1 <= source.partitions <= _MOST_PARTITIONS
     yield "partitions", "" if is_count else f"must be 1 to {_MOST_PARTITIONS}"
     is_time = isinstance(source.settle_s, int | float) and 0 <= source.settle_s <= _MOST_SETTLE_S
     yield "settle_s", "" if is_time else f"must be 0 to {_MOST_SETTLE_S} s"
+
+
+def _is_endpoint(endpoint: str) -> bool:
+    """Return whether this is the address of a store, "" for none."""
+    if re.fullmatch(r"(https?://[A-Za-z0-9.\[\]:_-]{1,300})?", endpoint) is None:
+        return False
+    try:
+        return not endpoint or bool(place_of(endpoint))
+    except ValueError:
+        return False

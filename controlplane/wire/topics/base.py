@@ -1,6 +1,7 @@
 """What the declarations of all sources have: a kind, JSON, an identity, and their faults."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, fields
 from typing import Any, ClassVar, Final, Self
@@ -20,7 +21,7 @@ class BadSource(WireError):
         super().__init__("; ".join(f"{name}: {why}" for name, why in fields.items()))
 
 
-class StreamSource:
+class StreamSource(ABC):
     """The base of declarations, which are frozen dataclasses.
 
     `kind`: the name in JSON; `about`: the meaning of each field, for API, description and form.
@@ -36,14 +37,14 @@ class StreamSource:
         return hash(self.to_text())
 
     @property
+    @abstractmethod
     def identity(self) -> str:
         """Return what makes offsets of two declarations offsets of the same records."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def place(self) -> str:
         """Return what is read, and from where, for pages and messages."""
-        raise NotImplementedError
 
     @property
     def stops_on_loss(self) -> bool:
@@ -54,9 +55,9 @@ class StreamSource:
         """Return the name under which a stream reads."""
         return f"weir-{cluster}-{stream}"
 
+    @abstractmethod
     def faults_with_schema(self, schema: StreamSchema) -> dict[str, str]:
         """Return by field why records of the source cannot be records of a schema."""
-        raise NotImplementedError
 
     def refusals(self) -> dict[str, str]:
         """Return by field which places the list of destinations of the site does not have."""

@@ -32,7 +32,7 @@ from workers.pipeline.split_nodes.projection import DeadLetterBuffer
 
 
 class SourceWatcher(Protocol):
-    """Follows in a thread of the driver how far the partitions of a source reach."""
+    """Knows in the driver how far the partitions of a source reach."""
 
     def state(self) -> TopicState:
         """Return what is known; only the first call may wait, up to 10 s."""

@@ -14,6 +14,8 @@ from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, S
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.sources.files import FileSource
 from controlplane.wire.topics.base import BadSource
+from tests.support.destinations import list_destinations
+from tests.support.object_store import BUCKET, KEYS, REGION, running_store
 from tests.support.pipeline import Pipeline
 from tests.support.topics import wait_until
 from tests.workers.pipeline.sources.feeds import FilesFeed, windows_in, write_rows
@@ -152,9 +154,32 @@ def test_a_listed_name_that_is_a_link_to_another_directory_is_refused(
         FileStore(source).check()
 
 
+def test_files_of_another_store_are_read_with_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As sinks write to it: by endpoint and region, and with a secret that only the site has."""
+    with running_store() as store:
+        source = FileSource(
+            f"s3://{BUCKET}/in", endpoint=store.url, region=REGION, secrets={"store": "lake"}
+        )
+        with store.files.open_output_stream(f"{BUCKET}/in/a.json") as file:
+            file.write(f"{json.dumps(ROW)}\n".encode() * 3)
+        list_destinations(monkeypatch, f"s3://{BUCKET}")
+        assert source.refusals().keys() == {"endpoint"}
+        with pytest.raises(StoreUnavailable, match="WEIR_DESTINATIONS"):
+            FileStore(source)
+        list_destinations(monkeypatch, f"s3://{BUCKET} {store.url}")
+        with pytest.raises(StoreUnavailable, match="WEIR_TOPIC_SECRET_LAKE"):
+            FileStore(source)
+        monkeypatch.setenv("WEIR_TOPIC_SECRET_LAKE", ":".join(KEYS))
+        opened = FileStore(source)
+        opened.check()
+        (file,) = opened.listed()
+        assert (file.name, scan(opened, file, source)[0]) == ("a.json", 3)
+
+
 @pytest.mark.parametrize("change", [
     {"url": "/data"}, {"url": "http://x/data"}, {"pattern": "../*"}, {"format": "avro"},
     {"metadata": {"at": "offset"}}, {"partitions": 0}, {"settle_s": -1}, {"secrets": {"x": "y"}},
+    {"endpoint": "http://x:99999"}, {"endpoint": "x"}, {"region": "EU!"},
 ])  # fmt: skip
 def test_a_wrong_declaration_is_refused_with_its_field(change: dict[str, object]) -> None:
     with pytest.raises(BadSource) as refused:

@@ -1,11 +1,9 @@
 """Which files a source has: a thread lists them, counts the rows of new ones and indexes them."""
 
-import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from threading import Event, Thread
-from typing import Final
+from typing import ClassVar, Final
 
 from controlplane.wire.results.database import FAILURES
 from controlplane.wire.sources.files import FileSource
@@ -13,65 +11,40 @@ from workers.pipeline.sources.files.index import FileIndex, IndexedFile
 from workers.pipeline.sources.files.scan import BadFile, scan
 from workers.pipeline.sources.files.store import FileStore, ListedFile, StoreUnavailable
 from workers.pipeline.sources.plan import TopicState
+from workers.pipeline.sources.watcher import PlaceWatcher
 
-logger = logging.getLogger("weir.pipeline")
-
-_PERIOD_S: Final = 1.0
-_FIRST_S: Final = 10.0
 # Files that are indexed together, before the planner hears of them.
 _TOGETHER: Final = 50
 # So long a file must be missing before its name is forgotten: a directory may be away for a time.
 _GONE_S: Final = 86_400.0
 
 
-class FileWatcher:
-    """Follows the files of a source."""
+class FileWatcher(PlaceWatcher):
+    """Follows the files of a source; the index forgets missing ones whose rows are committed."""
+
+    period_s: ClassVar[float] = 1.0
+    failures: ClassVar[tuple[type[Exception], ...]] = (StoreUnavailable, *FAILURES)
 
     def __init__(self, source: FileSource, cluster: str, stream: int) -> None:
+        super().__init__(f"files of {source.url}")
         self._source, self._index = source, FileIndex(source, cluster, stream)
-        self._state = TopicState()
-        self._offsets: Mapping[int, int] = {}
+        self._is_loaded = False
         self._known: dict[str, ListedFile] = {}
         self._changed: set[str] = set()
         # When files were first seen as they are, and since when others are missing.
         self._seen: dict[ListedFile, float] = {}
         self._missing: dict[str, float] = {}
-        self._ready, self._stopped = Event(), Event()
-        Thread(target=self._run, name=f"files of {stream}", daemon=True).start()
+        self.start()
 
-    def state(self) -> TopicState:
-        """Return what is known; only the first call waits for the directory, up to 10 s."""
-        self._ready.wait(_FIRST_S)
-        self._ready.set()
-        return self._state
-
-    def commit(self, offsets: Mapping[int, int]) -> None:
-        """Let names of missing files be forgotten whose rows are before these offsets."""
-        self._offsets = offsets
-
-    def close(self) -> None:
-        """End the thread."""
-        self._stopped.set()
-
-    def _run(self) -> None:
-        is_loaded = False
-        while not self._stopped.is_set():
-            try:
-                if not is_loaded:
-                    self._load()
-                    is_loaded = True
-                self._refresh()
-            except (StoreUnavailable, *FAILURES) as error:
-                if str(error) != self._state.error:
-                    logger.warning("files of %s: %s", self._source.url, error)
-                self._state = replace(self._state, error=str(error))
-            self._ready.set()
-            self._stopped.wait(_PERIOD_S)
+    def _end(self) -> None:
         self._index.close()
 
     def _load(self) -> None:
-        self._index.create()
-        self._note(self._index.files())
+        """Read the index, once."""
+        if not self._is_loaded:
+            self._index.create()
+            self._note(self._index.files())
+            self._is_loaded = True
 
     def _note(self, files: Sequence[IndexedFile]) -> None:
         """Keep what the index has, and let the planner know how far it reaches."""
@@ -84,6 +57,7 @@ class FileWatcher:
         self._state = TopicState(ends, dict.fromkeys(ends, 0))
 
     def _refresh(self) -> None:
+        self._load()
         store = FileStore(self._source)
         store.check()
         listed = store.listed()

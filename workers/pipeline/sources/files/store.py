@@ -10,9 +10,9 @@ from pyarrow import fs
 
 from controlplane.wire.errors import WireError
 from controlplane.wire.network.destinations import NotAllowed, check_folder
-from controlplane.wire.network.secrets import NoSecret, SecretOf, named_secret
+from controlplane.wire.network.object_stores import object_store
+from controlplane.wire.network.secrets import NoSecret, SecretOf
 from controlplane.wire.sources.files import STORE_SECRET, FileSource
-from controlplane.wire.topics.base import BadSource
 
 # Files that a directory may have, also those that are read: more are not listed.
 MOST_FILES: Final = 20_000
@@ -39,8 +39,11 @@ class FileStore:
         path = unquote(parts.path).rstrip("/")
         self._url, self.path = source.url, f"{parts.netloc}{path}"
         try:
-            self._files = fs.LocalFileSystem() if self._is_local else _object_store(source)
-        except (BadSource, OSError, pa.ArrowException) as error:
+            self._files = fs.LocalFileSystem() if self._is_local else object_store(
+                SecretOf.TOPICS, source.secrets.get(STORE_SECRET, ""), source.endpoint,
+                source.region,
+            )  # fmt: skip
+        except (NoSecret, OSError, pa.ArrowException) as error:
             raise StoreUnavailable(str(error)) from error
         if self._is_local:
             self.path = os.path.realpath(path)
@@ -99,16 +102,6 @@ class FileStore:
 
 def _listed(info: fs.FileInfo, name: str) -> ListedFile:
     return ListedFile(name, info.size or 0, info.mtime_ns or 0)
-
-
-def _object_store(source: FileSource) -> fs.FileSystem:
-    if not (name := source.secrets.get(STORE_SECRET)):
-        return fs.S3FileSystem()
-    try:
-        access, _, key = named_secret(SecretOf.TOPICS, name).partition(":")
-    except NoSecret as error:
-        raise BadSource({f"secrets.{STORE_SECRET}": str(error)}) from None
-    return fs.S3FileSystem(access_key=access, secret_key=key)
 
 
 def modified_ms(modified_ns: int) -> int:
