@@ -33,7 +33,6 @@ from controlplane.numbers import value_text
 from controlplane.planners.placement.reachable import request_if_due
 from controlplane.policies.grades import Grade
 from controlplane.sinks.status import LIMIT_S, WorstSink, worst_sinks
-from controlplane.telemetry.measures import present_end
 from controlplane.telemetry.topics import WorstTopic, worst_topics
 
 logger = logging.getLogger(__name__)
@@ -46,7 +45,7 @@ def evaluate_all(now: datetime) -> None:
     clusters = list(Cluster.objects.select_related("health").order_by("pk"))
     for cluster in clusters:
         _guarded("Refreshing the reachable limits", cluster, partial(request_if_due, cluster, now))
-    readings = readings_of(clusters, end=present_end(now))
+    readings = readings_of(clusters, now=now)
     open_alerts = _open_alerts()
     sinks, topics = worst_sinks(now), _worst_topics(clusters)
     for cluster in clusters:

@@ -29,7 +29,7 @@ from controlplane.telemetry.measures import (
 
 LINE_PERIOD: Final = timedelta(minutes=30)
 # A period that ends so shortly before now shows the present.
-_LIVE: Final = timedelta(seconds=15)
+_LIVE: Final = timedelta(seconds=5)
 _WORST_FIRST: Final = (Grade.BAD, Grade.WARN, Grade.GOOD, Grade.UNKNOWN)
 
 
@@ -147,16 +147,23 @@ def cluster_readings(
 
 
 def readings_of(
-    clusters: Sequence[Cluster], period: timedelta = PRESENT, end: datetime | None = None
+    clusters: Sequence[Cluster],
+    period: timedelta = PRESENT,
+    end: datetime | None = None,
+    now: datetime | None = None,
 ) -> dict[int, ClusterReadings]:
-    """Return the readings of clusters by id; select_related("health") saves a query for each."""
-    now = timezone.now()
+    """Return the readings of clusters by id; select_related("health") saves a query for each.
+
+    `end`: the present by default; `now`: the present moment.
+    """
+    now = now or timezone.now()
+    is_live = end is None or now - end <= _LIVE
     end = present_end(now) if end is None else min(end, now)
-    start, is_live = end - period, now - end <= _LIVE
+    start = end - period
     ids = [cluster.pk for cluster in clusters]
     means = means_between(ids, start, end)
     policies, reachable = policies_of(ids), reachable_of(ids)
-    alerts = _alerts(ids, start, end, is_live)
+    alerts = _alerts(ids, start, now if is_live else end, is_live)
     new = new_clusters(ids, end) if is_live else ()
     return {
         cluster.pk: ClusterReadings(

@@ -53,7 +53,7 @@ class NodeQueries:
         """Return the part of the records of each stream that the node receives, by id.
 
         A stream is delivered once for all queries of one task; of split queries, each adds the part
-        of its tasks on the node.
+        of its tasks on the node that the others do not have, as in `LoadModel`.
         """
         return self.weights_without(frozenset())
 
@@ -67,7 +67,7 @@ class NodeQueries:
         weights = dict.fromkeys(whole, 1.0)
         for query, part in self.shares.items():
             for stream in () if query in here else self.queries[query].streams:
-                weights[stream] = min(1.0, weights.get(stream, 0.0) + part)
+                weights[stream] = 1 - (1 - weights.get(stream, 0.0)) * (1 - part)
         return weights
 
 

@@ -2,7 +2,7 @@
 
 A query is a job with one run, from its placement to its end; its streams are the inputs, its
 results the output. Events follow from the rows of queries, in the order of their times; Redis has
-how far they were sent. So a catalog that is away misses none, and receives some again if Redis
+how far they were sent. So a catalog that is away receives them later, and some again if Redis
 loses its data.
 """
 
@@ -22,7 +22,7 @@ from django.db.models import Q
 from controlplane.connections import redis_client
 from controlplane.integrations import outbound
 from controlplane.models import Query, Stream
-from controlplane.wire.network.secrets import NoSecret, SecretOf, named_secret
+from controlplane.topology.topics.declaration import source_of
 from controlplane.wire.topics.source import TopicSource
 
 logger = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class RunBoundary(NamedTuple):
 def send_events(now: datetime) -> int:
     """Send events that were not sent; return how many. Raises `RedisError`.
 
-    An event that the catalog rejects is skipped; if the catalog is away, the rest waits.
+    An event that the catalog rejects is skipped; after other errors the rest waits.
     """
     sent, started = 0, monotonic()
     try:
@@ -66,10 +66,10 @@ def send_events(now: datetime) -> int:
         for item in transitions(now):
             body = json.dumps(event_of(item)).encode()
             status, answer = outbound.post(target, headers, body)
-            if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-                raise outbound.AddressUnreachable(f"{status}: {answer[:200]}")
-            if status >= HTTPStatus.BAD_REQUEST:
+            if status in outbound.REFUSALS:
                 logger.error("the catalog rejects query %d: %d: %.200s", item.pk, status, answer)
+            elif status >= HTTPStatus.MULTIPLE_CHOICES:
+                raise outbound.AddressUnreachable(f"{status}: {answer[:200]}")
             redis_client().hset(KEY, item.column, f"{item.moment.isoformat()} {item.pk}")
             sent += 1
             if monotonic() - started > BUDGET_S:
@@ -127,12 +127,12 @@ def _sent_until(column: str) -> tuple[datetime, int]:
 
 
 def _input(namespace: str, cluster: str, stream: Stream) -> dict[str, Any]:
-    """Return a stream as a dataset: its topic, or the stream in the log of its cluster."""
+    """Return a stream as a dataset: its topic, else the stream of its cluster."""
     columns = stream.schema.get("columns", ())
     fields = [{"name": column["name"], "type": column["type"]} for column in columns]
     facets = {"schema": _facet(_COLUMNS, {"fields": fields})}
-    if stream.source:
-        source = TopicSource.from_json(stream.source)
+    source = source_of(stream.source)
+    if isinstance(source, TopicSource):
         server = source.servers.partition(",")[0]
         return {"namespace": f"kafka://{server}", "name": source.topic, "facets": facets}
     return {"namespace": namespace, "name": f"{cluster}.streams.{stream.name}", "facets": facets}
@@ -149,8 +149,5 @@ def _namespace() -> str:
 
 def _headers() -> dict[str, str]:
     headers = {"Content-Type": "application/json", "User-Agent": "Weir-OpenLineage/1"}
-    try:
-        token = named_secret(SecretOf.WEBHOOKS, "openlineage")
-    except NoSecret:
-        return headers
-    return headers | {"Authorization": f"Bearer {token}"}
+    token = settings.OPENLINEAGE_TOKEN
+    return headers | {"Authorization": f"Bearer {token}"} if token else headers

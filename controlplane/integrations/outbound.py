@@ -5,6 +5,7 @@ The connection uses the address that was checked, whatever the name resolves to 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote, urlsplit
 
@@ -14,6 +15,10 @@ from controlplane.wire.network.requests import send
 MAX_URL: Final = 500
 # The status of a response suffices; a part of its body is read for error messages.
 MOST_BYTES: Final = 2000
+# Answers about what was sent; after all others, another attempt may succeed.
+REFUSALS: Final = frozenset(
+    {HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY}
+)
 
 
 class AddressRejected(Exception):

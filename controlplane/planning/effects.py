@@ -72,10 +72,18 @@ def _effects_of_moves(model: LoadModel, moves: Mapping[int, TaskMove]) -> dict[i
     for (place, move), unit, source, target in zip(
         moves.items(), units.tolist(), sources.tolist(), targets.tolist(), strict=True
     ):
-        less, more = model.removed_from(unit, target), model.added_to(unit, source)
-        loads = model.loads.copy()
-        loads[source] += more
-        loads[target] -= less
-        factor = (more - less) / model.live if model.live else 0.0
+        loads = _loads_without(model, unit, source, target)
+        factor = float((loads - model.loads).sum() / model.live) if model.live else 0.0
         result[place] = _effect(place, model, loads / model.capacities, factor, -move.bytes)
     return result
+
+
+def _loads_without(model: LoadModel, unit: int, source: int, target: int) -> Floats:
+    """Return the loads without the move of a unit from a node to another."""
+    if model.is_partial[unit]:
+        # Its part depends on the other tasks of both nodes.
+        return model.at(unit, source).loads
+    loads = model.loads.copy()
+    loads[source] += model.added_to(unit, source)
+    loads[target] -= model.removed_from(unit, target)
+    return loads

@@ -282,31 +282,27 @@ class LoadModel:
         """Return the deliveries over the records read, None without records."""
         return float(self.loads.sum() / self.live) if self.live else None
 
-    @cached_property
-    def own(self) -> Floats:
-        """Return the records/s that units add to what their nodes receive anyway, float64[u].
-
-        Of tasks of split queries; 0 of queries of one task, which add streams.
-        """
-        units, places = self.split_entries
-        streams = self.entries[places]
-        is_added = self.readers[self.nodes[units], streams] == 0
-        added = self.parts[places] * self.rates[streams] * is_added
-        return np.bincount(units, added, len(self.nodes)).astype(np.float64)
-
     def removed_from(self, unit: int, node: int) -> float:
-        """Return the records/s that a node receives for this one of its units alone."""
+        """Return the records/s that a node receives for this query of one task alone."""
         read = self._streams_of(unit)
-        if self.is_partial[unit]:
-            return float(self.own[unit])
         is_only = self.readers[node, read] == 1
         return float(self.rates[read] @ (is_only * (1 - self.partial[node, read])))
 
     def added_to(self, unit: int, node: int) -> float:
-        """Return the records/s that a node would receive in addition for another unit."""
+        """Return the records/s that a node would receive in addition for a query of one task."""
         read = self._streams_of(unit)
-        missing = (self.readers[node, read] == 0) * (1 - self.partial[node, read])
-        return float(self.rates[read] @ np.minimum(self.shares[unit], missing))
+        is_missing = self.readers[node, read] == 0
+        return float(self.rates[read] @ (is_missing * (1 - self.partial[node, read])))
+
+    def at(self, unit: int, node: int) -> Self:
+        """Return the loads with a unit at another node, by its position."""
+        nodes = self.nodes.copy()
+        nodes[unit] = node
+        return replace(self, nodes=nodes)
+
+    def without(self, query: int) -> Self:
+        """Return the loads without the tasks of a split query, whose streams count as read."""
+        return replace(self, shares=np.where(self.queries == query, 0.0, self.shares))
 
     def hosted(self) -> tuple[Ints, Ints]:
         """Return the number of tasks and the bytes of state of each node, int64[k] each."""

@@ -212,7 +212,10 @@ class ClusterObservation:
 
     def recent(self, values: Floats) -> Floats:
         """Return the samples of one array in the last `PRESENT` up to the observed moment."""
-        return self.series.between(values, self.time - PRESENT, self.time + timedelta(seconds=1))
+        times = self.series.times
+        start, stop = (self.time - PRESENT).timestamp(), self.time.timestamp()
+        chosen: Floats = values[(times >= start) & (times < stop)]
+        return chosen
 
     def recent_means(self, values: Floats) -> Floats:
         """Return the means over the last `PRESENT` of an array of k nodes, NaN without data."""
@@ -238,7 +241,7 @@ class ClusterObservation:
     @property
     def _are_known(self) -> Flags:
         times = self.series.times
-        return (times >= self.settled.timestamp()) & (times <= self.time.timestamp() + 1)
+        return (times >= self.settled.timestamp()) & (times < self.time.timestamp())
 
     def known(self, values: Floats) -> Floats:
         """Return the samples of one array from `settled` up to the observed moment."""

@@ -9,6 +9,7 @@ retried: redis-py's own default, three retries with pauses, would multiply it. O
 waits for a Redis that is away (`OutageProofRedis`): its batch would have to be run again.
 """
 
+import math
 import socket
 import time
 from collections.abc import Callable
@@ -110,13 +111,15 @@ class _OutageProofPipeline(Pipeline):
 
 
 def _wait_out(attempt: Callable[[], _T], errors: tuple[type[Exception], ...]) -> _T:
-    start = time.monotonic()
+    start, refused = time.monotonic(), math.inf
     while True:
         try:
             return attempt()
         except errors as error:
-            limit = REFUSED_S if isinstance(error, AuthenticationError) else OUTAGE_S
-            if time.monotonic() - start > limit:
+            now = time.monotonic()
+            # A Redis that was away may lack the user for a moment more.
+            refused = min(refused, now) if isinstance(error, AuthenticationError) else math.inf
+            if now - start > OUTAGE_S or now - refused > REFUSED_S:
                 raise
         time.sleep(OUTAGE_POLL_S)
 

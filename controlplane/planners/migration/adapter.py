@@ -77,9 +77,8 @@ def _room(snapshot: ClusterSnapshot, query: SplitQueryRow, model: LoadModel) -> 
     """
     nodes = [node for node in snapshot.nodes if node.active]
     capacities = np.array([node.capacity for node in nodes])
-    units = [unit for (task_of, _), unit in model.tasks.items() if task_of == query.id]
-    own = np.bincount(model.nodes[units], model.own[units], len(model.indices))
-    loads = dict(zip(model.indices.tolist(), (model.loads - own).tolist(), strict=True))
+    left = model.without(query.id).loads.tolist()
+    loads = dict(zip(model.indices.tolist(), left, strict=True))
     work = sum(query.work)
     capacity = {node.index: node.capacity if node.active else 0.0 for node in snapshot.nodes}
     if not work:

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from django.utils import timezone
 
+from algorithms.balance import imbalance
 from algorithms.placement.improve import Improve, Measured
 from controlplane.errors import Conflict
 from controlplane.events.task_names import COMPUTE_REACHABLE
@@ -72,8 +73,12 @@ def compute_reachable(cluster_id: int) -> None:
 
 
 def reach(snapshot: ClusterSnapshot, progress: Progress) -> Measured:
-    """Return the measures of the best placement that is found, whatever it moves."""
-    problem = improve_problem(snapshot, LoadModel.of(snapshot))
+    """Return the measures of the best placement that is found, by the model of loads.
+
+    It may move whatever it is.
+    """
+    model = LoadModel.of(snapshot)
+    problem = improve_problem(snapshot, model)
     if not problem.live:
         raise Conflict("no_records", "No query receives records")
     free = replace(
@@ -81,4 +86,8 @@ def reach(snapshot: ClusterSnapshot, progress: Progress) -> Measured:
         limits=lowered_limits(snapshot)._replace(replication=np.inf),
         costs=np.zeros(problem.units),
     )
-    return Improve().solve(free, progress).measured
+    plan = Improve().solve(free, progress)
+    # The search adds up parts of split queries that several of them may read.
+    after = replace(model, nodes=plan.assignment.astype(np.int64))
+    shares = after.loads / after.capacities
+    return Measured(after.replication_factor or 0.0, imbalance(shares), float(shares.max()))

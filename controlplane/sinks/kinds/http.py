@@ -5,7 +5,7 @@ A batch may be sent twice: a receiver ignores a row whose `seq` is smaller than 
 
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 import pydantic_core
 from django.utils import timezone
@@ -18,11 +18,6 @@ from controlplane.sinks.columns import json_rows
 from controlplane.sinks.destination import DestinationAway, RefusedByDestination, SinkContext
 from controlplane.sinks.kinds.settings import HttpSettings
 from controlplane.wire.network.secrets import SecretOf, named_secret
-
-# Answers about the results; after all others, another attempt may succeed.
-_REFUSALS: Final = frozenset(
-    {HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY}
-)
 
 
 def check_destination(settings: HttpSettings) -> None:
@@ -73,7 +68,7 @@ class HttpReceiver:
             status, answer = outbound.post(target, headers, body.encode())
         except (outbound.AddressRejected, outbound.AddressUnreachable) as error:
             raise DestinationAway(str(error)) from error
-        if status in _REFUSALS:
+        if status in outbound.REFUSALS:
             raise RefusedByDestination(f"{status}: {answer}")
         if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
             raise DestinationAway(f"{status}: {answer}")

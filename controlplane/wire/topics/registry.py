@@ -5,7 +5,7 @@ A message of the registry's wire format begins with a zero byte and the identifi
 
 import struct
 import time
-from functools import cache, partial
+from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -28,6 +28,8 @@ _PREFIX: Final = struct.Struct(">bI")
 _MOST_BYTES: Final = 4 * 2**20
 # So long an identifier that the registry does not know is not asked for again.
 _UNKNOWN_S: Final = 30.0
+# Clients that a process keeps: of a preview, each change of a form is another declaration.
+_MOST_CLIENTS: Final = 64
 # References of a schema, also of its references, that are followed.
 _MOST_REFERENCES: Final = 200
 
@@ -134,13 +136,16 @@ def _requested(ask: Any) -> Any:
         raise LogUnavailable(f"the schema registry returns no schema: {error}"[:300]) from error
 
 
-@cache
 def registry_of(source: TopicSource) -> RegistryClient:
     """Return this process's client of the registry of a source. Raises `BadSource`."""
-    return open_registry(
-        source.registry, secret_of(source, REGISTRY_SECRET),
-        is_protobuf=source.format == MessageFormat.PROTOBUF,
-    )  # fmt: skip
+    login, is_protobuf = secret_of(source, REGISTRY_SECRET), source.format == MessageFormat.PROTOBUF
+    return kept_registry(source.registry, login, is_protobuf)
+
+
+@lru_cache(maxsize=_MOST_CLIENTS)
+def kept_registry(url: str, login: str, is_protobuf: bool) -> RegistryClient:
+    """Return a client with the schemas that it has read, until its login changes."""
+    return open_registry(url, login, is_protobuf=is_protobuf)
 
 
 def open_registry(url: str, login: str = "", *, is_protobuf: bool = False) -> RegistryClient:

@@ -126,9 +126,13 @@ def test_a_run_has_one_id_its_streams_and_results(catalog: Receiver, sf: Cluster
     stream.save()
     (read,) = lineage.event_of(lineage.transitions(NOW)[0])["inputs"]
     assert (read["namespace"], read["name"]) == ("kafka://kafka-1:9092", "orders")
+    stream.source = {"kind": "files", "url": "file:///srv/sales"}
+    stream.save()
+    (read,) = lineage.event_of(lineage.transitions(NOW)[0])["inputs"]
+    assert read["name"] == f"sf.streams.{stream.name}"
 
 
-@pytest.mark.parametrize(("status", "sent"), [(503, 0), (400, 2)])
+@pytest.mark.parametrize(("status", "sent"), [(503, 0), (401, 0), (302, 0), (400, 2)])
 def test_a_catalog_that_is_away_receives_later_what_one_that_rejects_does_not(
     catalog: Receiver, sf: Cluster, status: int, sent: int
 ) -> None:
@@ -152,6 +156,13 @@ def test_steps_are_bounded_and_lose_nothing(
     assert sorted(sent) == sorted(
         (kind, f"sf.q{number}") for kind in ("START", "COMPLETE") for number in range(3)
     )
+
+
+def test_the_token_of_the_site_is_sent(catalog: Receiver, sf: Cluster, settings: Any) -> None:
+    settings.OPENLINEAGE_TOKEN = "token-of-the-catalog"
+    query(sf, "a", 300)
+    assert lineage.send_events(NOW) == 1
+    assert catalog.came.get()[0]["authorization"] == "Bearer token-of-the-catalog"
 
 
 def test_a_value_of_another_kind_is_no_place(catalog: Receiver, sf: Cluster) -> None:

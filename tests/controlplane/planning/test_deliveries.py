@@ -2,6 +2,7 @@
 
 import pytest
 
+from controlplane.planning.effects import effects
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import measures
 from controlplane.plans.plan import TaskMove
@@ -15,6 +16,8 @@ from controlplane.plans.snapshot import (
 
 # Query 9: task 0 on node 0 has half of the records, tasks 1 and 2 on node 1 a quarter each.
 SPLIT = SplitQueryRow(9, "split", [[0, 0, 1], [1, 1, 3]], [2.0, 1.0, 1.0], [0, 0, 0], [1, 2])
+
+TWIN = SPLIT._replace(id=8, name="twin")
 
 
 def snapshot(*split: SplitQueryRow, whole: int = 0) -> ClusterSnapshot:
@@ -46,8 +49,7 @@ def test_a_task_adds_what_its_node_does_not_receive_anyway(
 
 def test_records_that_tasks_of_two_queries_need_come_once() -> None:
     """Of independent keys a node gets the union; of all records no more than the stream."""
-    other = SPLIT._replace(id=8, name="other")
-    loads = measures(snapshot(SPLIT, other, whole=2))["rates"]
+    loads = measures(snapshot(SPLIT, TWIN, whole=2))["rates"]
     assert loads == pytest.approx([0.75 * 150, 0.75 * 150, 100])
     gathered = SPLIT._replace(id=8, ranges=[[1, 0, 3]])
     assert measures(snapshot(SPLIT, gathered, whole=2))["rates"] == pytest.approx([75, 150, 100])
@@ -64,14 +66,28 @@ def test_a_stored_snapshot_has_the_streams_of_split_queries() -> None:
     assert stored.split[0].streams == [1, 2]
 
 
-@pytest.mark.parametrize("unit", [(1, 0), (9, 0), (9, 1)])
+@pytest.mark.parametrize("node", [1, 2])
+def test_what_a_query_of_one_task_adds_is_the_change_of_the_loads(node: int) -> None:
+    model = LoadModel.of(snapshot(SPLIT, TWIN))
+    after = model.with_moves([TaskMove(1, 0, 0, node, 0)])
+    assert after.loads[node] - model.loads[node] == pytest.approx(model.added_to(0, node))
+    assert model.loads[0] - after.loads[0] == pytest.approx(model.removed_from(0, 0))
+
+
+@pytest.mark.parametrize("task", [0, 1])
 @pytest.mark.parametrize("node", [0, 1, 2])
-def test_what_a_move_adds_is_the_change_of_the_loads(unit: tuple[int, int], node: int) -> None:
-    model = LoadModel.of(snapshot(SPLIT))
-    number = 0 if unit == (1, 0) else model.tasks[unit]
-    home = int(model.nodes[number])
-    if home == node:
-        return
-    after = model.with_moves([TaskMove(unit[0], unit[1], home, node, 0)])
-    assert after.loads[node] - model.loads[node] == pytest.approx(model.added_to(number, node))
-    assert model.loads[home] - after.loads[home] == pytest.approx(model.removed_from(number, home))
+def test_the_effect_of_a_task_beside_those_of_another_query_is_that_of_the_measures(
+    task: int, node: int
+) -> None:
+    """Of the union of two queries, the last to leave takes less than its part with it."""
+    given, moves = snapshot(SPLIT, TWIN, whole=2), [TaskMove(9, task, min(task, 1), node, 0)]
+    (found,) = effects(given, moves)
+    now, after = measures(given), measures(given, moves)
+    factor = now["replication_factor"] - after["replication_factor"]
+    assert found.replication_factor == pytest.approx(factor, abs=1e-6)
+    assert found.imbalance == pytest.approx(now["imbalance"] - after["imbalance"], abs=1e-6)
+
+
+def test_a_model_without_a_split_query_has_the_loads_of_the_others() -> None:
+    given = LoadModel.of(snapshot(SPLIT, TWIN, whole=2)).without(8)
+    assert given.loads.tolist() == LoadModel.of(snapshot(SPLIT, whole=2)).loads.tolist()

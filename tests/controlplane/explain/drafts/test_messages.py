@@ -20,7 +20,7 @@ from controlplane.topology.streams import StreamSpec
 from controlplane.topology.topics.produce import produce
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.topics.definitions import Definition, avro_body
-from controlplane.wire.topics.registry import registry_of, with_prefix
+from controlplane.wire.topics.registry import kept_registry, with_prefix
 from tests.controlplane.api.callers import post, scripted
 from tests.dashboard.conftest import browser_of
 from tests.support.registry import Registry, running_registry
@@ -62,7 +62,7 @@ def broker() -> Iterator[str]:
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
-    registry_of.cache_clear()
+    kept_registry.cache_clear()
     with running_registry() as running:
         monkeypatch.setenv(LIST, f"{os.environ[LIST]} {running.url}")
         yield running

@@ -11,11 +11,17 @@ from controlplane.access.roles import Actor
 from controlplane.models import Cluster, ReachableMeasures
 from controlplane.planners.placement.improvement import improve_problem, moves_of
 from controlplane.planners.placement.loop import replication_reading
-from controlplane.planners.placement.reachable import compute_reachable, is_due, request_if_due
+from controlplane.planners.placement.reachable import (
+    compute_reachable,
+    is_due,
+    reach,
+    request_if_due,
+)
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import measures
 from controlplane.planning.resolution import resolve
 from controlplane.planning.snapshots import take_snapshot
+from controlplane.plans.snapshot import ClusterSnapshot, NodeRow, SplitQueryRow, StreamRow
 from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.settings import PolicySettings
 from tests.controlplane.planning.drawn import drawn
@@ -50,6 +56,19 @@ def test_a_plan_reaches_what_its_search_measured(goal: Goal) -> None:
     after = measures(snapshot, resolve(snapshot, moves))
     reached = [after["replication_factor"], after["imbalance"], after["fullest"]]
     assert reached == pytest.approx(list(plan.measured))
+
+
+def test_what_is_reached_with_two_split_queries_is_by_the_model_of_loads() -> None:
+    """All of a stream is on a node that is too full. Two nodes with halves need 1.5 copies."""
+    split = [
+        SplitQueryRow(query, f"q{query}", [[0, 0, 2]], [1.0, 1.0], [0, 0], [1]) for query in (8, 9)
+    ]
+    nodes = [NodeRow(index, f"n{index}", 90.0, active=True) for index in range(2)]
+    given = ClusterSnapshot(1, 1.0, nodes, [StreamRow(1, 100.0)], [], {}, split, [])
+    reached = reach(given, lambda _: None)
+    assert measures(given)["replication_factor"] == pytest.approx(1.0)
+    assert reached.replication > 1.49, "the search takes it for 1.0"
+    assert reached.fullest > 74 / 90
 
 
 def test_the_limit_is_of_all_deliveries(operator: Actor, sf: Cluster) -> None:

@@ -160,8 +160,8 @@ def test_files_of_another_store_are_read_with_its_keys(monkeypatch: pytest.Monke
         source = FileSource(
             f"s3://{BUCKET}/in", endpoint=store.url, region=REGION, secrets={"store": "lake"}
         )
-        with store.files.open_output_stream(f"{BUCKET}/in/a.json") as file:
-            file.write(f"{json.dumps(ROW)}\n".encode() * 3)
+        with store.files.open_output_stream(f"{BUCKET}/in/a.json") as stream:
+            stream.write(f"{json.dumps(ROW)}\n".encode() * 3)
         list_destinations(monkeypatch, f"s3://{BUCKET}")
         assert source.refusals().keys() == {"endpoint"}
         with pytest.raises(StoreUnavailable, match="WEIR_DESTINATIONS"):

@@ -31,7 +31,7 @@ from controlplane.wire.topics.definitions import (
     check_definition,
     protobuf_class,
 )
-from controlplane.wire.topics.registry import registry_of, with_prefix
+from controlplane.wire.topics.registry import kept_registry, with_prefix
 from controlplane.wire.topics.source import TopicSource
 from tests.support.registry import Registry, running_registry
 from workers.pipeline.sources.entries import Decoded
@@ -77,7 +77,7 @@ ITEMS: Final = {"name": "items", "type": "int"}
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
     """A registry with a login."""
     monkeypatch.setenv("WEIR_TOPIC_SECRET_SHOP", "weir:hidden")
-    registry_of.cache_clear()
+    kept_registry.cache_clear()
     with running_registry("weir:hidden") as running:
         monkeypatch.setenv(LIST, f"{os.environ[LIST]} {running.url}")
         yield running
@@ -141,7 +141,7 @@ def test_messages_wait_for_a_registry_that_does_not_respond(registry: Registry) 
         read(source, value)
     registry.is_away = False
     assert len(rows(read(source, value))) == 1
-    registry_of.cache_clear()
+    kept_registry.cache_clear()
     with pytest.raises(LogUnavailable, match="who are you"):
         read(replace(source, secrets={}), value)
     assert "hidden" not in source.to_text()
