@@ -6,11 +6,14 @@ from pathlib import Path
 
 import psutil
 
-# Says its id and that it is ready, then takes no notice of SIGTERM.
+# Writes its id as it is ready, then takes no notice of SIGTERM. The file is there with its content:
+# who waits for it may end the process at once.
 STUBBORN = """
 import os, pathlib, signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))
+draft = pathlib.Path(sys.argv[1] + ".draft")
+draft.write_text(str(os.getpid()))
+draft.rename(sys.argv[1])
 time.sleep(600)
 """
 
