@@ -80,9 +80,9 @@ def post(target: Target, headers: Mapping[str, str], body: bytes) -> tuple[int, 
 
     Raises `AddressUnreachable`, also without a whole answer in time.
     """
-    every = [("Host", urlsplit(target.url).netloc), *headers.items()]
+    all_headers = [("Host", urlsplit(target.url).netloc), *headers.items()]
     try:
-        status, answer = send("POST", target.url, target.address, every, body, MOST_BYTES)
+        status, answer = send("POST", target.url, target.address, all_headers, body, MOST_BYTES)
     except ConnectionError as error:
         raise AddressUnreachable(str(error)) from error
     return status, answer.decode("utf-8", "replace")

@@ -38,7 +38,7 @@ def append_body(
     With `on_bad=reject` all of them or none; with `dead_letter` the valid ones, and the others
     become dead letters. A repetition under the same token has no effect; the token of a request
     with an idempotency key is its fingerprint. Raises as `decoding.conform` and `append.append`,
-    and `Conflict` (is_topic) if the stream is a topic.
+    and `Conflict` (is_topic) if the stream has a source.
     """
     require_operator(actor, stream.cluster)
     if stream.source:

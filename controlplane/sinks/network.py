@@ -90,7 +90,7 @@ def misfit(stream: Stream, table: ResultTable) -> str:
     schema = schema_of(stream.schema)
     if stream.source:
         place = source_from_json(stream.source).place
-        return f"{stream.name} is read from the {place}, which others write"
+        return f"The records of {stream.name} come from the {place}: results cannot be appended"
     if schema is None or schema.event_time != END.name:
         return f"The event time of {stream.name} must be its column {END.name}"
     kinds = _schema(table.columns).kinds

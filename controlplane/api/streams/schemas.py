@@ -199,7 +199,7 @@ class StreamIn(RequestBody):
     """A stream as declared; declared_rate in records/s.
 
     schema is as GET …/schema answers it; a new stream needs one, another keeps its own without it.
-    characteristics are kept where they are left out. source: the topic with its records; without
+    characteristics are kept where they are left out. source: where its records come from; without
     one, a new stream is in the log of the cluster.
     """
 
@@ -231,7 +231,7 @@ class StreamOut(
 
     event_time names a column, "" for the time of arrival. dead_letters: records that ever became
     dead letters, by reason; null while that is not known. late_at: the last of its late records.
-    source: the topic with its records; null if they are in the log of the cluster.
+    source: where its records come from; null if they are in the log of the cluster.
     """
 
     columns: list[ColumnBody]

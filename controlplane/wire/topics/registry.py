@@ -169,7 +169,7 @@ def check_registry(url: str) -> None:
     try:
         port = parts.port or PORTS[parts.scheme]
     except ValueError:
-        raise NotAllowed(f"{url[:100]} has no port: write it as http://host:8081") from None
+        raise NotAllowed(f"{url[:100]} has no valid port: write it as http://host:8081") from None
     addresses(parts.scheme, parts.hostname or "", port)
 
 

@@ -338,10 +338,8 @@ def test_the_front_door_names_every_code_that_is_written() -> None:
     assert PolicySettings().watch == "recommend"
 
 
-def test_a_plan_that_leaves_a_more_urgent_loop_in_trouble_is_replaced(
-    spread: Cluster, now: datetime
-) -> None:
-    """A node without tasks asks first; its plan must not prevent the one that ends the alert."""
+def plan_of_a_less_urgent_loop(spread: Cluster, now: datetime) -> Proposal:
+    """Return a ready plan for a node without tasks, which leaves the replication factor at 4."""
     Task.objects.filter(node__index=3).update(node=spread.nodes.get(index=0))
     measured(spread, now, rf=1.0)
     watch_cluster(spread, now)
@@ -350,6 +348,14 @@ def test_a_plan_that_leaves_a_more_urgent_loop_in_trouble_is_replaced(
     computation.compute(first.pk)
     review_proposal(first.pk)
     Proposal.objects.filter(pk=first.pk).update(after={**first.after, "replication_factor": 4.0})
+    return first
+
+
+def test_a_plan_that_leaves_a_more_urgent_loop_in_trouble_is_replaced(
+    spread: Cluster, now: datetime
+) -> None:
+    """A node without tasks asks first; its plan must not prevent the one that ends the alert."""
+    first = plan_of_a_less_urgent_loop(spread, now)
     later = now + timedelta(seconds=PolicySettings().cooldown_s + 1)
     measured(spread, later, **SCATTERED)
     watch_cluster(spread, later)
@@ -364,13 +370,7 @@ def test_a_plan_that_leaves_a_more_urgent_loop_in_trouble_is_replaced(
 def test_a_fruitless_plan_beside_a_waiting_one_is_asked_again_after_the_cool_down(
     spread: Cluster, now: datetime
 ) -> None:
-    Task.objects.filter(node__index=3).update(node=spread.nodes.get(index=0))
-    measured(spread, now, rf=1.0)
-    watch_cluster(spread, now)
-    first = Proposal.objects.get()
-    computation.compute(first.pk)
-    review_proposal(first.pk)
-    Proposal.objects.filter(pk=first.pk).update(after={**first.after, "replication_factor": 4.0})
+    plan_of_a_less_urgent_loop(spread, now)
     cooldown = PolicySettings().cooldown_s
     codes = []
     for seconds in (cooldown + 1, cooldown + 11, 2 * cooldown + 2):
