@@ -189,7 +189,7 @@ def test_the_page_of_a_topic_has_the_lag_of_each_partition(
     sf.streams.filter(name="s0").update(source=source)
     stream = sf.streams.get(name="s0")
     page = operating.get(reverse("stream", args=[sf.slug, stream.pk])).content.decode()
-    assert "Topic orders-2" in page
+    assert "topic orders-2" in page
     assert "Not read yet" in page
     assert "Append" not in page
     partition = {
