@@ -10,6 +10,7 @@ from controlplane.explain.values import PredictedEffect, Remedy, RemedyReason
 from controlplane.models import Cluster, Proposal, Task
 from controlplane.planning import measures
 from controlplane.planning.adapters import adapters, improved_by, measures_of
+from controlplane.planning.sources import planner_title
 from controlplane.policies.grades import Grade
 from controlplane.watch.loops import loop_named
 from controlplane.watch.observation import FULL, ClusterObservation
@@ -74,7 +75,7 @@ def waiting_plans(cluster: Cluster, kind: str, number: int | None) -> list[Remed
 
 def _title(planner: str) -> str:
     adapter = adapters().get(planner)
-    return planner if adapter is None else adapter.effect
+    return planner_title(planner) if adapter is None else adapter.effect
 
 
 def _touching(actions: Iterable[Any], kind: str, number: int) -> int:

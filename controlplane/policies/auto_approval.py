@@ -89,8 +89,8 @@ def _kind(proposal: Proposal, policy: PolicySettings, moment: datetime) -> Polic
         )
     adapter = adapters().get(proposal.planner)
     if adapter is not None and proposal.algorithm in adapter.decided_by_people:
-        title = lowered(algorithm_title(proposal.planner, proposal.algorithm))
-        return _decision("kind", f"a person approves plans by {title}")
+        title = algorithm_title(proposal.planner, proposal.algorithm)
+        return _decision("kind", f"a person approves plans of the algorithm “{title}”")
     return None
 
 

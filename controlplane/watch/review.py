@@ -177,7 +177,7 @@ def _refused(proposal: Proposal, judgement: Judgement, least: float) -> LoopDeci
         text = f"Exclusions forbid all {left_out} actions of the plan"
         return LoopDecision("excluded", left_out, 0, text, MOVES, proposal.pk)
     if not proposal.actions:
-        text = f"Nothing was found to {lowered(planner_title(proposal.planner))}"
+        text = f"The plan to {lowered(planner_title(proposal.planner))} has no actions"
         return LoopDecision("no_gain", 0.0, least, text, proposal=proposal.pk)
     decisive = judgement.changes[0]
     gain = gain_in(proposal.before, proposal.after, decisive.measure)

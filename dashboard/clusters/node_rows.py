@@ -14,6 +14,7 @@ from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.alerts.readings import AlertReading, ClusterReadings
 from controlplane.models import Cluster, Node, Task
 from controlplane.telemetry.grid import Grid
+from controlplane.telemetry.measures import TEN_S
 from controlplane.telemetry.series import read
 from dashboard.clusters.charts import readings_in
 from dashboard.csv_files import csv_file
@@ -95,7 +96,11 @@ def node_table(
         .values_list("node")
         .annotate(Count("query", distinct=True))
     )
-    window = series.window_of(readings.end - readings.period, readings.end)
+    if time_range.live:
+        # As the tiles: the periods of a long range are longer than the window.
+        begin = readings.end - readings.period
+        series = read(cluster, _SERIES, begin, readings.end, TEN_S, nodes=cluster.slots)
+    window = series.window()
     return NodeTable(
         rows=[
             _row(node, hosted.get(node.pk, 0), window, line, readings)

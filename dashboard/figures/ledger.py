@@ -7,7 +7,7 @@ from controlplane.planning.measures import FULLEST, IMBALANCE, SKEW
 from controlplane.policies.assessment import DROPPED
 from dashboard.figures.parts import COLORS, Figure, Trace, dots, figure, scatter, value_axis
 
-# An entry: its planner and algorithm, the proposal's page, predicted and measured.
+# An entry: the title of its planner, the proposal's page, approved and measured figures.
 Entry = tuple[str, str, Mapping[str, float], Mapping[str, float]]
 
 THOUSAND = 1000

@@ -1,6 +1,6 @@
 """A list page: its rows by the filter text, order and page number of the address."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -57,11 +57,12 @@ def list_page(
     *,
     time_range: TimeRange | None = None,
     others: Collection[str] = (),
+    change: Callable[[Listing[Any, Any]], Listing[Any, Any]] | None = None,
 ) -> ListPage:
     """Return the page of a list that the address names.
 
-    `others`: the page's parameters that are not filters. Raises `Invalid` for other faults than
-    those of the filter text.
+    `others`: the page's parameters that are not filters; `change`: of the rows, before a page of
+    them is read. Raises `Invalid` for other faults than those of the filter text.
     """
     values = list_values(request, kind, others)
     scope = ListScope(request.actor, request.cluster)
@@ -72,6 +73,8 @@ def list_page(
         listing = kind.rows(scope, values)
         if time_range is not None:
             listing = kind.within(listing, time_range.start, time_range.end)
+        if change is not None:
+            listing = change(listing)
         page = listing.page
     except BadFilter as bad:
         listing, fault = None, bad

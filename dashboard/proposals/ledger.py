@@ -1,5 +1,6 @@
 """Pages of the ledger: predictions of executed plans against measurements."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from controlplane.numbers import MISSING, counted, percent
 from controlplane.pagination.listing import Filters
 from controlplane.planning.adapters import adapters
 from controlplane.planning.sources import planner_title
-from controlplane.policies.assessment import Assessment, EffectKind
+from controlplane.policies.assessment import LATENCY, Assessment, EffectKind
 from controlplane.policies.planner_record import calibration, ledger_listing, record_of
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
@@ -28,10 +29,10 @@ from dashboard.thresholds import WARN
 PER_PAGE = 25
 # The number of points that a small chart can show.
 DRAWN = 200
-# With fewer plans, the table and the calibration report what a chart could.
+# With fewer plans that have a figure, the table and the calibration report what a chart could.
 _LEAST_DRAWN: Final = 5
 # What executed plans cost, as columns of the table.
-COSTS: Final = {"pause_ms": "Longest pause", "bytes": "State moved", "latency_ms": "Latency p95"}
+_COSTS: Final = ("pause_ms", "bytes", LATENCY)
 
 
 @cluster_page
@@ -53,7 +54,10 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
         }
         for row in figures
     ]
-    compared = {row.figure for row in figures if page.total >= _LEAST_DRAWN}
+    runs: Counter[str] = Counter()
+    for row in figures:
+        runs[row.figure] += row.runs
+    compared = {figure for figure, count in runs.items() if count >= _LEAST_DRAWN}
     context = {
         "page": page,
         "rows": [_row(entry) for entry in page.rows],
@@ -125,8 +129,9 @@ def _row(entry: LedgerEntry) -> dict[str, object]:
         "first": first,
         "change": change_text(first) if first is not None else "",
         "others": "; ".join(f"{row.effect} {change_text(row)}" for row in changed[1:]),
-        "main": rows.get(first.measure) if first is not None else None,
-        "costs": [(title, _pair(rows.get(name))) for name, title in COSTS.items()],
+        # No planner predicts a latency, so none is approved.
+        "main": rows.get(first.measure) if first and first.measure != LATENCY else None,
+        "costs": [(LEDGER[name][0], _pair(rows.get(name))) for name in _COSTS],
     }
 
 

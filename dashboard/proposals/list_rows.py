@@ -61,11 +61,12 @@ def list_row(proposal: Proposal, policy: PolicySettings) -> dict[str, Any]:
     is_waiting = is_offered and proposal.state in (State.READY, State.APPROVED)
     gain = gain_of(proposal, aimed) if is_offered else None
     measure = all_measures().get(gain.measure) if gain is not None else None
+    words = _words(outcome) if is_waiting else ""
     return {
         "proposal": proposal,
         "chip_grade": grade,
         "chip_icon": icon,
-        "outcome_words": _REFUSALS[refusal.code] if refusal else _words(outcome) * is_waiting,
+        "outcome_words": _REFUSALS[refusal.code] if refusal else words,
         "why": _why(proposal),
         "outcome_grade": str(outcome.grade) if outcome is not None and is_waiting else "",
         "measure": measure.title if measure is not None else "",

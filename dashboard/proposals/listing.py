@@ -1,7 +1,6 @@
 """Proposals: the list, requests for plans, and the verbs of a proposal."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseRedirect
@@ -12,6 +11,7 @@ from controlplane.access.roles import require_operator
 from controlplane.errors import Busy, Fields, Invalid
 from controlplane.lists.kinds import KINDS
 from controlplane.models import Cluster, Proposal
+from controlplane.pagination.listing import Listing
 from controlplane.pagination.pages import Page, optional_whole
 from controlplane.planning.adapter import PlannerAdapter
 from controlplane.planning.adapters import adapters, missing_for
@@ -39,11 +39,16 @@ from dashboard.responses import notify, notify_refusal, notify_refusals, render_
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render a page of proposals and the form of a request."""
-    shown = list_page(request, KINDS["proposals"], others=("algorithm", "fold"))
-    repeats: Mapping[int, Repeats] = {}
-    if shown.listing is not None and request.GET.get("fold") != "no":
-        listing, repeats = without_repeats(shown.listing)
-        shown = replace(shown, page=listing.page)
+    repeats: dict[int, Repeats] = {}
+
+    def folded(listing: Listing[Proposal, Proposal]) -> Listing[Proposal, Proposal]:
+        listing, hidden = without_repeats(listing)
+        repeats.update(hidden)
+        return listing
+
+    change = None if request.GET.get("fold") == "no" else folded
+    others = "algorithm", "fold"
+    shown = list_page(request, KINDS["proposals"], others=others, change=change)
     context = _list(cluster, shown.page, repeats)
     if not request.htmx or request.htmx.boosted:
         context |= _form(cluster, request.GET.dict(), {}, {})

@@ -87,7 +87,7 @@ def _approved(proof: Mapping[str, Any]) -> str:
         if row.effect is not EffectKind.UNCHANGED and row.measure != LATENCY
         if (value := proof["entry"].approved.get(row.measure)) is not None
     ]
-    return f"; approved were {', '.join(texts)}" if texts else ""
+    return f"; the approved plan had {', '.join(texts)}" if texts else ""
 
 
 def _rolled_back(proposal: Proposal) -> str:

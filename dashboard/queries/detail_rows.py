@@ -31,19 +31,24 @@ class HistoryRow:
 
 def headline(report: QueryReport, losses: InputLosses | None = None) -> Headline:
     """Return the headline of a query: its state, what its input lacks, its skew, its latency."""
-    shown = _beside_skew(_headline(report), report.query)
+    shown = _with_skew(_headline(report), report.query)
     if losses is None or not losses.lines or report.query.state != Query.State.RUNNING:
         return shown
+    return _led_by(losses.lines[0], shown, losses.grade, "input dropped")
+
+
+def _led_by(what: str, shown: Headline, grade: str, chip: str) -> Headline:
+    """Return a headline whose text is followed by that of another one."""
     why = " ".join(filter(None, (shown.sentence, shown.why)))
-    return replace(shown, what=losses.lines[0], why=why, grade=losses.grade, chip="input dropped")
+    return replace(shown, what=what, why=why, grade=grade, chip=chip)
 
 
-def _beside_skew(shown: Headline, query: Query) -> Headline:
+def _with_skew(shown: Headline, query: Query) -> Headline:
     """Return the headline with the skew of a query of several tasks, if it is beyond its limit."""
     if query.task_count < 2 or shown.chip != "running":  # noqa: PLR2004 - several tasks
         return shown
-    skews = recent_skews(query.cluster, timezone.now() - PRESENT)
-    skew = next((skew.imbalance for skew in skews if skew.query == query.pk), 0.0)
+    skews = recent_skews(query.cluster, timezone.now() - PRESENT, [query.pk])
+    skew = skews[0].imbalance if skews else 0.0
     limit = policy_of(query.cluster).watch_skew
     if skew <= limit:
         return shown
@@ -51,9 +56,7 @@ def _beside_skew(shown: Headline, query: Query) -> Headline:
         f"Its keys load its tasks unevenly: skew {numbers.percent(skew)}, "
         f"limit {numbers.percent(limit)}"
     )
-    return replace(
-        shown, what=f"{text}.", why=f"{shown.sentence} {shown.why}", grade="warn", chip="skewed"
-    )
+    return _led_by(f"{text}.", shown, "warn", "skewed")
 
 
 def _headline(report: QueryReport) -> Headline:

@@ -14,7 +14,8 @@ def list_headline(cluster: Cluster) -> Headline:
     counts = state_counts(cluster)
     running, failed, pending = (counts[name] for name in ("running", "failed", "pending"))
     runs = f"{counted(running, 'queries')} {'runs' if running == 1 else 'run'}"
-    waits = f"{counted(pending, 'queries')} wait{'s'[pending > 1 :]} for a node." if pending else ""
+    wait = "waits" if pending == 1 else "wait"
+    waits = f"{counted(pending, 'queries')} {wait} for a node." if pending else ""
     if failed:
         what = f"{counted(failed, 'queries')} failed; {runs}"
         link = f"{reverse('queries', args=[cluster.slug])}?filter=state:failed"

@@ -129,13 +129,13 @@ def _report_context(report: StreamReport) -> dict[str, Any]:
         "tiles": [*tiles(report), losses.tile],
         "losses": losses,
         "topic": _topic(report.stream),
-        "source_place": _place(report.stream),
+        "source_place": source_place(report.stream),
         "split_changes": [_change(report, item) for item in report.splits],
         "subject": f"stream:{report.stream.name}",
     }
 
 
-def _place(stream: Stream) -> str:
+def source_place(stream: Stream) -> str:
     """Return what a stream is read from, "" for the log of the cluster."""
     return source_from_json(stream.source).place if stream.source else ""
 

@@ -11,10 +11,10 @@ from controlplane.errors import Forbidden, Invalid, WeirError
 from controlplane.explain.drafts.messages import BrowseChoice, browse
 from controlplane.models import Cluster, Stream
 from controlplane.topology.topics.produce import produce
-from controlplane.wire.sources.kinds import source_from_json
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists import require_known
 from dashboard.responses import cluster_change, refusal_text, render_page
+from dashboard.streams.detail import source_place
 
 FIELDS: Final = ("where", "partition", "offset", "since", "live")
 _DIGITS: Final = 16
@@ -27,7 +27,7 @@ def index(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     require_known(request, FIELDS)
     stream = stream_by_id(cluster, pk).stream
     values = {name: request.GET.get(name, "").strip() for name in FIELDS}
-    place = source_from_json(stream.source).place if stream.source else "log"
+    place = source_place(stream) or "log"
     context = {"stream": stream, "source_place": place, "values": values}
     context |= _read(request, stream, values)
     if request.htmx and not request.htmx.boosted:

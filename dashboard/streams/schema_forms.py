@@ -25,7 +25,7 @@ from controlplane.wire.types import type_names
 from dashboard.forms import number_or, optional, read
 
 NO_LETTERS: Final = re.compile(r"[^A-Za-z0-9._-]+")
-# Before the number of a column that has no name yet.
+# Before the number of a column: it may have no name yet, or be renamed.
 _NUMBERED: Final = "#"
 # The number of empty rows for further columns.
 BLANK: Final = 3
@@ -76,12 +76,9 @@ class SchemaForm:
 
     @property
     def event_times(self) -> list[tuple[str, str]]:
-        """Return the columns that can be the event time; without a name, all by their number."""
-        names = dict.fromkeys(filter(None, [*(row.name for row in self.columns), self.event_time]))
-        if names:
-            return [(name, name) for name in names]
-        numbers = range(1, len(self.columns) + 1)
-        return [(f"{_NUMBERED}{number}", f"column {number}") for number in numbers]
+        """Return the columns that can be the event time: their numbers and titles."""
+        rows = enumerate(self.columns, start=1)
+        return [(f"{_NUMBERED}{number}", row.name or f"column {number}") for number, row in rows]
 
 
 def form_of(schema: StreamSchema | None, blank: int = BLANK) -> SchemaForm:
@@ -166,7 +163,7 @@ def _event_time(values: QueryDict) -> str:
     chosen = values.get("event_time", "").strip()
     if not chosen.startswith(_NUMBERED):
         return chosen
-    return values.get(f"name-{chosen.removeprefix(_NUMBERED)}", chosen).strip()
+    return values.get(f"name-{chosen.removeprefix(_NUMBERED)}", "").strip() or chosen
 
 
 @dataclass(frozen=True)

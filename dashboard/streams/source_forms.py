@@ -1,10 +1,10 @@
 """The fields of sources besides topics in the form of a new stream, from their declarations."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
+from algorithms.strict_json import read_bounded
 from controlplane.errors import Invalid
 from controlplane.wire.sources.kinds import KINDS
 from controlplane.wire.topics.base import TOPIC, defaults_of
@@ -56,11 +56,14 @@ def other_source_in(values: Mapping[str, Any]) -> dict[str, Any]:
         raise Invalid({KIND: ["Choose one of the kinds"]})
     row, faults = {"kind": kind}, dict[str, list[str]]()
     for field in fields(KINDS[kind]):  # type: ignore[arg-type]  # a dataclass
-        text = str(values.get(_name(kind, field.name), "")).strip()[:_LONGEST]
+        text = str(values.get(_name(kind, field.name), "")).strip()
         if not text:
             continue
+        if len(text) > _LONGEST:
+            faults[field.name] = [f"Must have at most {_LONGEST:,} characters"]
+            continue
         try:
-            row[field.name] = text if field.type is str else json.loads(text)
+            row[field.name] = text if field.type is str else read_bounded(text.encode())
         except ValueError:
             faults[field.name] = ["Must be a number, or a list or an object of JSON"]
     if faults:

@@ -170,8 +170,16 @@ def _spec(request: PageRequest) -> StreamSpec:
     declared = submitted_characteristics(values.dict()) or None
     return StreamSpec(
         given["stream"], given["title"], schema, given["declared_rate"], characteristics=declared,
-        source=other_source_in(values) or source_in(values),
+        source=_source(values),
     )  # fmt: skip
+
+
+def _source(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the source of a form, {} for none. Raises `Invalid`."""
+    topic, other = source_in(values), other_source_in(values)
+    if topic and other:
+        raise Invalid({KIND: ["Choose a topic or another source, not both"]})
+    return topic or other
 
 
 def _unprefixed(fields: Fields) -> Fields:

@@ -11,8 +11,8 @@ import { chooseTheme, markTheme } from "./theme.js";
 const TICK_MS = 1000;
 // Present values stand for ten seconds, and change together (`telemetry.measures.present_end`).
 const PRESENT_MS = 10000;
-// So long after even ten seconds, the server has the new ones.
-const PRESENT_AFTER_MS = 3000;
+// So long after even ten seconds, the server has the new ones; open pages request them one by one.
+const PRESENT_AFTER_MS = 3000 + 4000 * Math.random();
 // Parts that were rendered with the page are not refreshed at once.
 const FIRST_REFRESH_MS = 5000;
 // More than htmx takes to settle a part.
@@ -33,7 +33,8 @@ function startAges() {
         limits.dataset.grade = grade((now - Date.parse(element.dateTime)) / 1000, +limits.dataset.warn, +limits.dataset.bad);
       }
     }
-    if (performance.now() > FIRST_REFRESH_MS) document.body.dispatchEvent(new CustomEvent("weir:tick"));
+    if (performance.now() <= FIRST_REFRESH_MS) return;
+    document.body.dispatchEvent(new CustomEvent("weir:tick"));
     if (present !== presentOf(now)) {
       present = presentOf(now);
       document.body.dispatchEvent(new CustomEvent("weir:present"));

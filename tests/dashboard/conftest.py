@@ -14,13 +14,14 @@ from controlplane.proposals import computation, requests
 from controlplane.telemetry import time_series
 from tests.support import cluster as made
 from tests.support.prepared import prepared
+from tests.support.watching import AGES
 
 
 @pytest.fixture
 def sf(operator: Actor) -> Cluster:
-    """Four nodes, six streams, three running queries, five samples."""
+    """Four nodes, six streams, three running queries, samples that present values are of."""
     cluster = prepared("placed", lambda: _placed(operator), operator.user.pk)
-    add_samples(cluster, 5)
+    add_samples(cluster)
     return cluster
 
 
@@ -31,12 +32,12 @@ def _placed(operator: Actor) -> Cluster:
     return cluster
 
 
-def add_samples(cluster: Cluster, count: int) -> list[dict[str, Any]]:
-    """Store one sample a second, the newest a second old; return them, oldest first."""
+def add_samples(cluster: Cluster) -> list[dict[str, Any]]:
+    """Store the samples of `AGES`; return them, oldest first."""
     now = timezone.now()
     # As the relay stores them: a sample's moment is its t, to the millisecond.
     now = now.replace(microsecond=now.microsecond // 1000 * 1000)
-    moments = [now - timedelta(seconds=count - i) for i in range(count)]
+    moments = [now - timedelta(seconds=age) for age in AGES]
     values = [sample(round(moment.timestamp() * 1000)) for moment in moments]
     time_series.record(cluster, values)
     Cluster.objects.filter(pk=cluster.pk).update(last_sample_at=moments[-1])

@@ -91,7 +91,7 @@ async def test_an_unknown_cluster_is_refused(cluster: Cluster) -> None:
 
 async def test_the_gap_is_filled_from_stored_samples(cluster: Cluster) -> None:
     """What a browser missed while it was away comes with its first message."""
-    stored = await database_sync_to_async(add_samples)(cluster, 5)
+    stored = await database_sync_to_async(add_samples)(cluster)
     communicator = socket(await person("viewer"))
     await communicator.connect()
     await communicator.send({"since": stored[2]["t"]})

@@ -46,7 +46,7 @@ def page_world(by: Actor) -> list[PageAddress]:
     scattered(by, cluster)
     waiting = ready(by, cluster)
     Cluster.objects.filter(pk=cluster.pk).update(desired="running", state="running")
-    add_samples(cluster, 5)
+    add_samples(cluster)
     planner, experiments = next(iter(all_experiments().items()))
     LabRun.objects.update(planner=planner, experiment=experiments[0].name)
     plain = Query.objects.get(cluster=cluster, name="q1")

@@ -1,7 +1,7 @@
 """Clusters that the watch loops look at: samples as the relay stores them."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from controlplane.models import Cluster, Decision, Node, ReachableMeasures
 from controlplane.policies.settings import PolicySettings
@@ -9,12 +9,14 @@ from controlplane.watch.observation import BATCH_SERIES, FIGURES, ClusterObserva
 from tests.support.series import add_sample, grid_of_samples
 
 COUNT = 20
+# Ages (s): one before the present window, which has at least eight of the others.
+AGES: Final = (73, *range(COUNT, 0, -1))
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 
 def measured(cluster: Cluster, now: datetime, **changed: Any) -> None:
     """Store a sample before the present window and one a second; loads are even."""
-    for age in (73, *range(COUNT, 0, -1)):
+    for age in AGES:
         t = now - timedelta(seconds=age)
         t_ms = round(t.timestamp() * 1000)
         values = {

@@ -24,7 +24,6 @@ from controlplane.topology.topics.brokers import SampledMessage, TopicSample, sa
 from controlplane.topology.topics.declaration import source_faults, source_of
 from controlplane.wire.query import BadQuery, computation_of
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.topics.base import TOPIC
 from controlplane.wire.topics.source import MessageFormat, TopicSource
 
 # Messages that a page shows, and the characters of a condition.
@@ -72,9 +71,8 @@ def sample(actor: Actor, cluster: Cluster, row: Mapping[str, Any]) -> TopicSampl
 
     Raises as `sample_topic` and `browse`.
     """
-    if source_faults(row, None) or row.get("kind", TOPIC) != TOPIC:
-        return sample_topic(actor, cluster, row)
-    if not TopicSource.from_json(row).is_decoded:
+    source = None if source_faults(row, None) else source_of(row)
+    if not isinstance(source, TopicSource) or not source.is_decoded:
         return sample_topic(actor, cluster, row)
     require_operator(actor, cluster)
     request = BrowseRequest(

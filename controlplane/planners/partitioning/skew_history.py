@@ -150,14 +150,19 @@ def _values(query: Query, keys: MeasuredKeys, capacities: Floats) -> tuple[float
     )
 
 
-def recent_skews(cluster: Cluster, since: datetime) -> list[QuerySkew]:
-    """Return the mean imbalance since a time of each query whose key grouping can change."""
+def recent_skews(
+    cluster: Cluster, since: datetime, queries: Collection[int] | None = None
+) -> list[QuerySkew]:
+    """Return the mean imbalance since a time of each query whose key grouping can change.
+
+    `queries`: of these only.
+    """
     stop = datetime.now(UTC) + timedelta(seconds=_CLOCKS_S)
-    skews = series.read(cluster, ("key_imbalance",), since, stop, PERIOD_S)
+    skews = series.read(cluster, ("key_imbalance",), since, stop, PERIOD_S, subjects=queries)
     known = skews.window()["key_imbalance"][0].tolist()
-    means = dict(zip(skews.subjects.tolist(), known, strict=True))
-    queries = grouped_queries(cluster) if means else []
-    return [QuerySkew(q.pk, q.name, means[q.pk]) for q in queries if q.pk in means]
+    means = {q: m for q, m in zip(skews.subjects.tolist(), known, strict=True) if not math.isnan(m)}
+    grouped = grouped_queries(cluster) if means else []
+    return [QuerySkew(q.pk, q.name, means[q.pk]) for q in grouped if q.pk in means]
 
 
 def newest_skews(

@@ -73,7 +73,7 @@ def status_of(report: LadderReport) -> LadderStatus:
     return LadderStatus(WARN, again, f"It is enabled{drops}: {load}.")
 
 
-def beside_capacity(
+def with_capacity_limit(
     status: LadderStatus, report: LadderReport, readings: ClusterReadings
 ) -> LadderStatus:
     """Return the state with why a node may be beyond its capacity while nothing is dropped."""
@@ -81,8 +81,9 @@ def beside_capacity(
     if report.missing or report.position or not load.is_exceeded:
         return status
     limit = (
-        f"{numbers.raised(phrase(readings.cluster, load))}: that limit is of the declared capacity"
-        " and is kept by moving queries. Records are dropped only when processing time runs out."
+        f"{numbers.raised(phrase(readings.cluster, load))}: that limit is of the declared capacity."
+        " Planners keep it by moving queries."
+        " Records are dropped only when processing time runs out."
     )
     return replace(status, why=f"{status.why} {limit}")
 

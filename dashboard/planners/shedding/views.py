@@ -33,13 +33,13 @@ from dashboard.planners.shedding.history import history_context
 from dashboard.planners.shedding.status import (
     FACTOR,
     SHOWN_QUERIES,
-    beside_capacity,
     cost_rows,
     kept_now,
     kept_text,
     level_of,
     rung_rows,
     status_of,
+    with_capacity_limit,
 )
 from dashboard.responses import cluster_change, refusal_text, render_page
 from dashboard.templatetags.weir import age
@@ -176,7 +176,7 @@ def _live_context(cluster: Cluster, report: LadderReport) -> dict[str, Any]:
     factor_grade = UNKNOWN if report.provisional else FACTOR.grade(report.factor)
     return {
         "report": report,
-        "status": beside_capacity(status_of(report), report, readings),
+        "status": with_capacity_limit(status_of(report), report, readings),
         "tiles": ladder_tiles(report, factor_grade, readings),
         "costs": cost_rows(report),
         "rungs": rung_rows(report),

@@ -20,16 +20,16 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def cluster(web: str) -> Cluster:
-    """Four nodes, one running query, five samples."""
+    """Four nodes, one running query, samples."""
     return apart(cluster_with_samples)
 
 
 def cluster_with_samples() -> Cluster:
-    """Return a cluster of four nodes with one running query and five samples."""
+    """Return a cluster of four nodes with one running query and samples."""
     by = made.actor("operator")
     found = made.small_cluster(by)
     made.placed(by, found, {"a": ["s0"]})
-    add_samples(found, 5)
+    add_samples(found)
     return found
 
 

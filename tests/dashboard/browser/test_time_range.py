@@ -24,7 +24,7 @@ AXIS = "document.querySelector('[data-figure={}]').layout.xaxis.range.map((t) =>
 
 @pytest.fixture
 def cluster(web: str) -> Cluster:
-    """Four nodes, one running query, five samples."""
+    """Four nodes, one running query, samples."""
     return apart(cluster_with_samples)
 
 

@@ -189,7 +189,7 @@ def test_the_page_of_a_topic_has_the_lag_of_each_partition(
     sf.streams.filter(name="s0").update(source=source)
     stream = sf.streams.get(name="s0")
     page = operating.get(reverse("stream", args=[sf.slug, stream.pk])).content.decode()
-    assert "Topic orders-2" in page
+    assert "topic orders-2" in page
     assert "Not read yet" in page
     assert "Append" not in page
     partition = {
@@ -199,5 +199,5 @@ def test_the_page_of_a_topic_has_the_lag_of_each_partition(
     row = {"clock_ms": 1_700_000_000_000, "error": "away", "partitions": [partition]}
     redis_client.hset(keys.topics_key(sf.slug), str(stream.pk), json.dumps(row))
     live = operating.get(reverse("stream-live", args=[sf.slug, stream.pk])).content.decode()
-    for text in ("deleted by the broker: 2 messages", "The source does not respond", "away"):
+    for text in ("deleted by the broker: 2 records", "The source does not respond", "away"):
         assert text in live

@@ -1,6 +1,7 @@
 """The pages of schemas and dead letters: declaring, from a sample, changing, appending again."""
 
 import json
+import re
 from typing import Any, Final
 
 import pytest
@@ -109,6 +110,26 @@ def test_a_type_can_be_written_and_the_event_time_be_a_column_without_a_name(
     browser.post(f"{STREAMS}new/", sent | {"other-1": "struct<lat: float64>"})
     found = StreamSchema.from_json(Stream.objects.get(name="birds").schema)
     assert (found.columns[0].type, found.event_time) == ("struct<lat: float64>", "at")
+
+
+def test_an_event_time_without_a_name_is_refused(browser: Client, sf: Cluster) -> None:
+    """It would be the time of arrival otherwise."""
+    sent = form([("place", "string", True), ("", "timestamp(ms)", False)], action="declare",
+                stream="birds", event_time="#2")  # fmt: skip
+    answer = browser.post(f"{STREAMS}new/", sent)
+    assert (answer.status_code, "here is no column #2" in text(answer)) == (422, True)
+    assert not Stream.objects.filter(name="birds").exists()
+
+
+def test_the_event_time_follows_the_new_name_of_its_column(
+    browser: Client, bookings: Stream
+) -> None:
+    page = text(browser.get(f"{STREAMS}{bookings.pk}/schema/"))
+    (chosen,) = re.findall(r'<option value="([^"]*)" selected>booked_at<', page)
+    sent = form(present(), event_time=chosen) | {"name-1": "made_at"}
+    preview = browser.post(f"{STREAMS}{bookings.pk}/schema/preview/", sent)
+    assert preview.status_code == 200
+    assert " selected>made_at<" in text(preview)
 
 
 @pytest.mark.parametrize(

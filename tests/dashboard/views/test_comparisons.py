@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Comparison, LedgerEntry, Proposal
+from controlplane.policies.assessment import Assessment
 from controlplane.policies.planner_record import FLOORS
 from controlplane.proposals import comparisons, computation, requests
 from dashboard.proposals.measure_rows import LEDGER
@@ -165,6 +166,31 @@ def test_the_ledger_shows_predicted_and_measured(viewing: Client, ledger: Ledger
     assert set(drawn) == {"imbalance", "bytes"}
     points = drawn["bytes"]["data"][1]
     assert (points["x"], points["y"]) == ([2e6], [3e6])
+
+
+def test_a_figure_has_a_chart_once_enough_plans_have_it(
+    viewing: Client, ledger: LedgerEntry
+) -> None:
+    """Those that were rolled back are no points."""
+    for outcome in ("done", "done", "rolled back", "rolled back", "done", "done"):
+        assert viewing.get(f"{BASE}/ledger/").context["charted"] == {}
+        ledger.proposal.pk = ledger.pk = None
+        ledger.proposal.save()
+        ledger.proposal, ledger.outcome = ledger.proposal, outcome
+        ledger.save()
+    assert set(viewing.get(f"{BASE}/ledger/").context["charted"]) == {"imbalance", "bytes"}
+
+
+def test_a_latency_that_a_plan_changed_was_not_approved(
+    viewing: Client, ledger: LedgerEntry
+) -> None:
+    effects = Assessment.of({"latency_ms": 900.0}, {"latency_ms": 100.0}, {}, {}).to_json()
+    measured = {"latency_ms": 100.0}
+    LedgerEntry.objects.update(
+        assessment=effects, approved={"latency_ms": 900.0}, measured=measured
+    )
+    (row,) = viewing.get(f"{BASE}/ledger/").context["rows"]
+    assert (row["first"].measure, row["main"]) == ("latency_ms", None)
 
 
 def test_a_proof_has_no_column_without_a_value(viewing: Client, ledger: LedgerEntry) -> None:

@@ -3,7 +3,9 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
@@ -193,7 +195,10 @@ def test_requests_of_a_monitor_without_a_better_plan_are_one_row(
         )
     ]  # fmt: skip
     path = f"/clusters/{proposal.cluster.slug}/proposals/"
-    shown = {row["proposal"].pk: row for row in viewing.get(path).context["rows"]}
+    with CaptureQueriesContext(connection) as sent:
+        shown = {row["proposal"].pk: row for row in viewing.get(path).context["rows"]}
+    pages = [query for query in sent if '"requested_at" DESC' in query["sql"]]
+    assert len(pages) == 1, "only the rows that are shown are read"
     assert set(shown) == {proposal.pk, *(row.pk for row in rows[1:])}
     assert shown[rows[1].pk]["repeats"].count == 2
     assert len(viewing.get(f"{path}?fold=no").context["rows"]) == 5

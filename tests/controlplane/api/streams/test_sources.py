@@ -114,9 +114,15 @@ def test_the_form_declares_a_generator(operator: Actor, sf: Cluster) -> None:
         "generator-rate": "[[0, 10], [60", "column": ["1"], "name-1": "date_time",
         "type-1": "timestamp(ms)", "stream": "s", "action": "declare", "event_time": "date_time",
     }  # fmt: skip
+    for rate in (given["generator-rate"], "[" * 3_000, "[[0, NaN]]", "[[0, 1e999]]"):
+        answer = browser.post(new, given | {"generator-rate": rate})
+        assert (answer.status_code, "list or an object of JSON" in text(answer)) == (422, True)
+    answer = browser.post(new, given | {"generator-rate": f"[[0, 10]]{' ' * 4_000}1"})
+    assert (answer.status_code, "at most 4,000 characters" in text(answer)) == (422, True)
+    given["generator-rate"] = "[[0, 10], [60, 50]]"
+    answer = browser.post(new, given | {"servers": "127.0.0.1:9092", "topic": "orders"})
+    assert (answer.status_code, "not both" in text(answer)) == (422, True)
     answer = browser.post(new, given)
-    assert (answer.status_code, "list or an object of JSON" in text(answer)) == (422, True)
-    answer = browser.post(new, given | {"generator-rate": "[[0, 10], [60, 50]]"})
     assert answer.status_code == 302, text(answer)
     assert Stream.objects.get(name="s").source == {
         "kind": "generator", "start": "2026-03-01T00:00:00+00:00", "rate": [[0, 10], [60, 50]]

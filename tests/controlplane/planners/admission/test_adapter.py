@@ -86,7 +86,8 @@ def test_no_policy_approves_it_automatically(operator: Actor, sf: Cluster, query
     policy = PolicySettings(auto_kinds=["admission"], auto_asked=True)
     decision = decide_auto_approval(proposed(operator, sf), policy)
     assert (decision.allowed, decision.code) == (False, "kind")
-    assert decision.text.startswith("a person approves plans by ")
+    title = "Numbers of query and aggregator nodes"
+    assert decision.text == f"a person approves plans of the algorithm “{title}”"
 
 
 def test_aggregator_nodes_are_added_beside_the_tasks(

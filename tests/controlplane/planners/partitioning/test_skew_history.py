@@ -158,6 +158,9 @@ def test_recent_skews_are_of_queries_with_a_key_grouping(
     assert (skew.query, skew.name) == (query.pk, "q")
     assert skew.imbalance == pytest.approx(0.025)
     assert recent_skews(sf, NOW) == []
+    since, other = NOW - timedelta(minutes=1), placed_split(operator, sf, "other", "key")
+    assert recent_skews(sf, since, [query.pk, other.pk]) == [skew]
+    assert recent_skews(sf, since, [other.pk, fixed.pk]) == []
 
 
 def test_hot_keys_are_seen(sf: Cluster, query: Query) -> None:
