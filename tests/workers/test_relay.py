@@ -84,7 +84,7 @@ async def test_a_restarted_relay_fills_the_gap_and_counts_nothing_twice(
 
 async def test_one_of_several_relays_relays(sf: Cluster, redis_url: str) -> None:
     """Another one continues where it ended."""
-    other = Leases(redis_url, "relay", "another-host")
+    other = Leases(redis_url, "relay", "another-host", term_s=60.0, alone_s=60.0)
     assert other.step(["relay"])
     relay = Relay(redis_url)
     write(1, 2)
