@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -68,6 +69,25 @@ def read_until(
     return counts()
 
 
+def plan_rows(pipeline: Pipeline) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Process batches until the next one has rows, and return its offsets."""
+    planned = list[tuple[dict[str, Any], dict[str, Any]]]()
+
+    def is_planned() -> bool:
+        begin = pipeline.offset or pipeline.reader.initialOffset()
+        end = pipeline.reader.latestOffset(begin, None)
+        places = end["topics"].get(str(STREAM), {}).get("partitions", {})
+        if any(position[0] for position in places.values()):
+            planned.append((begin, end))
+        elif end != begin:
+            pipeline._process(begin, end)
+            pipeline.offset = end
+        return bool(planned)
+
+    wait_until(is_planned, "the rows are planned", 120)
+    return planned[0]
+
+
 def total(pipeline: Pipeline, feed: FilesFeed) -> int:
     return sum(values[0] for values in windows_in(feed, pipeline.client, "c").values())
 
@@ -77,12 +97,16 @@ def test_a_file_that_grows_is_a_dead_letter_and_its_rows_count_once(
 ) -> None:
     place(listed / "a.json", 5)
     wait_until(lambda: not pipeline.batch() and total(pipeline, feed) == 5, "five rows", 120)
-    for _ in range(2):
+    for number in range(1, 3):
         with (listed / "a.json").open("a") as file:
             file.write(f"{json.dumps(ROW)}\n")
-        assert read_until(pipeline, bool) == {Reason.MESSAGE: 1}
-    (letter,) = newest(pipeline.client, "c")
-    assert "a.json" in letter.message
+        # A change is found before a file that is written after it.
+        (listed / f"_{number}").write_text("no json\n")
+        (listed / f"_{number}").rename(listed / f"{number}.json")
+        counts = {Reason.MESSAGE: number + 1}
+        assert read_until(pipeline, counts.__eq__) == counts
+    texts = sorted(letter.message for letter in newest(pipeline.client, "c"))
+    assert [text.partition(".json")[0] for text in texts] == ["1", "2", "a"]
     assert total(pipeline, feed) == 5
 
 
@@ -90,21 +114,10 @@ def test_rows_of_a_file_that_vanishes_between_plan_and_read_are_lost_and_counted
     pipeline: Pipeline, feed: FilesFeed, listed: Path
 ) -> None:
     place(listed / "a.json", 5)
-
-    def take_offset() -> bool:
-        """Plan a batch and process it, without the file if it has its rows."""
-        begin = pipeline.offset or pipeline.reader.initialOffset()
-        end = pipeline.reader.latestOffset(begin, None)
-        places = end["topics"].get(str(STREAM), {}).get("partitions", {})
-        has_rows = any(position[0] for position in places.values())
-        if has_rows:
-            (listed / "a.json").unlink()
-        if end != begin:
-            pipeline._process(begin, end)
-            pipeline.offset = end
-        return has_rows
-
-    wait_until(take_offset, "the rows are planned", 120)
+    begin, end = plan_rows(pipeline)
+    (listed / "a.json").unlink()
+    pipeline._process(begin, end)
+    pipeline.offset = end
     assert read_counts(pipeline.client, "c")[STREAM] == {Reason.LOST: 5}
     place(listed / "b.json", 2)
     wait_until(lambda: not pipeline.batch() and total(pipeline, feed) == 2, "the next file", 120)

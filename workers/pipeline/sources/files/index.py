@@ -122,9 +122,14 @@ class FileIndex:
 
     def forget(self, names: Collection[str], offsets: Mapping[int, int]) -> None:
         """Delete files by name whose rows are before these offsets, not the last of a partition."""
-        for name in names:
-            for part, offset in offsets.items():
-                self._run(f"DELETE{_FROM}{_READ}", (*self._key, name, part, offset))
+
+        def delete(cursor: Any) -> None:
+            execute = self._execute(cursor)
+            for name in names:
+                for part, offset in offsets.items():
+                    execute(f"DELETE{_FROM}{_READ}", (*self._key, name, part, offset))
+
+        self._database.run(delete)
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         def work(cursor: Any) -> list[Any]:
