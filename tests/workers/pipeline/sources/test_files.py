@@ -14,6 +14,7 @@ from controlplane.wire.network.destinations import LIST
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.sources.files import FileSource
+from controlplane.wire.sources.kinds import source_from_json
 from controlplane.wire.topics.base import BadSource
 from tests.support.destinations import list_destinations
 from tests.support.object_store import BUCKET, KEYS, REGION, running_store
@@ -188,12 +189,20 @@ def test_files_of_another_store_are_read_with_its_keys(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("change", [
     {"url": "/data"}, {"url": "http://x/data"}, {"pattern": "../*"}, {"format": "avro"},
     {"metadata": {"at": "offset"}}, {"partitions": 0}, {"settle_s": -1}, {"secrets": {"x": "y"}},
+    {"secrets": {"store": "A b"}}, {"secrets": {"store": 5}}, {"topic": "t", "servers": "b:9"},
     {"endpoint": "http://x:99999"}, {"endpoint": "x"}, {"region": "EU!"},
 ])  # fmt: skip
 def test_a_wrong_declaration_is_refused_with_its_field(change: dict[str, object]) -> None:
     with pytest.raises(BadSource) as refused:
         FileSource.from_json({"url": "file:///data"} | change)
     assert refused.value.fields.keys() == change.keys()
+
+
+@pytest.mark.parametrize("kind", ["x", 5, None, ["files"], {}])
+def test_a_kind_that_nothing_reads_is_refused(kind: object) -> None:
+    with pytest.raises(BadSource) as refused:
+        source_from_json({"kind": kind, "url": "file:///data"})
+    assert refused.value.fields.keys() == {"kind"}
 
 
 @pytest.mark.parametrize("tail", ["", "\n"])
