@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,10 @@ from tests.support.pipeline import Pipeline
 from tests.support.topics import wait_until
 from tests.workers.pipeline.sources.feeds import FilesFeed, windows_in, write_rows
 from tests.workers.pipeline.sources.sales import QUERY, SALES, START_MS, STREAM
+from workers.pipeline.sources.files.index import FileIndex
 from workers.pipeline.sources.files.scan import STEP, scan
 from workers.pipeline.sources.files.store import FileStore, StoreUnavailable
+from workers.pipeline.sources.plan import PartitionRange
 
 ROW = {"at": START_MS, "country": "DE", "amount": "1.00", "items": 1}
 
@@ -70,17 +72,18 @@ def read_until(
     return counts()
 
 
-def plan_rows(pipeline: Pipeline) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Process batches until the next one has rows, and return its offsets."""
+def plan_rows(pipeline: Pipeline, rows: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Process batches until the next one has so many rows, and return its offsets."""
     planned = list[tuple[dict[str, Any], dict[str, Any]]]()
 
     def is_planned() -> bool:
         begin = pipeline.offset or pipeline.reader.initialOffset()
         end = pipeline.reader.latestOffset(begin, None)
         places = end["topics"].get(str(STREAM), {}).get("partitions", {})
-        if any(position[0] for position in places.values()):
+        count = sum(position[0] for position in places.values())
+        if count >= rows:
             planned.append((begin, end))
-        elif end != begin:
+        elif not count and end != begin:
             pipeline._process(begin, end)
             pipeline.offset = end
         return bool(planned)
@@ -141,6 +144,32 @@ def test_files_that_cannot_be_read_are_dead_letters(
     assert [name in text for name, text in zip(names, texts, strict=True)] == [True] * 3
     assert total(pipeline, feed) == 1
     assert b"secret" not in b"".join(letter.data for letter in newest(pipeline.client, "c"))
+
+
+def test_a_plan_asks_the_index_once_for_all_split_nodes(
+    feed: FilesFeed, redis_client: "redis.Redis", redis_server: str, listed: Path
+) -> None:
+    pipeline = Pipeline(redis_client, redis_server, splits=2)
+    pipeline.publish(
+        AssignStream(STREAM, 0), AssignStream(STREAM + 1, 1), SetSchema(STREAM, SALES),
+        SetSource(STREAM, feed.source),
+    )  # fmt: skip
+    for name in "ab":
+        place(listed / f"{name}.json", 3)
+    begin, end = plan_rows(pipeline, 6)
+    asked: list[int] = []
+    whole = FileIndex.overlapping
+
+    def counted(index: FileIndex, ranges: Sequence[PartitionRange]) -> Any:
+        asked.append(len(ranges))
+        return whole(index, ranges)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FileIndex, "overlapping", counted)
+        parts = pipeline.reader.partitions(begin, end)
+    assert asked == [2]
+    given = [list(topic.details) for part in parts for topic in vars(part)["topics"]]
+    assert sorted(given) == [[0], [1]]
 
 
 @pytest.mark.parametrize("url", ["file:///etc", "file://{}/in/../other", "file://{}/other"])
