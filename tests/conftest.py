@@ -13,6 +13,7 @@ import pytest
 from pytest_django import DjangoDbBlocker, Settings
 from xdist.scheduler import LoadScopeScheduling
 
+from controlplane.processes.runtime import leases
 from controlplane.wire.network.destinations import LIST
 from tests.support import waits
 from tests.support.destinations import LOGS
@@ -167,6 +168,14 @@ def nothing_kept_of_clusters() -> None:
             kept = getattr(loaded, name)
             forget = getattr(kept, "cache_clear", None) or kept.clear
             forget()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patient_leases() -> Iterator[None]:
+    """Let one slow answer of Redis not mean that a process holds nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(leases, "ANSWER_S", 20.0)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -14,10 +14,11 @@ from typing import Final
 
 from django.db import OperationalError, transaction
 
-from controlplane.models import Query
+from controlplane.models import Query, Stream
 from controlplane.results.database import RESULTS, is_postgres, results_cursor
 from controlplane.results.unread import UnreadResults
 from controlplane.wire.results.tables import DAY_MS, DELETED, partitions
+from controlplane.wire.sources.files import FileSource
 
 # Windows that one pass deletes at most, and its time (s); the next one continues.
 MOST: Final = 50_000
@@ -45,6 +46,11 @@ _SURPLUS: Final = (
     "SELECT start_ms FROM results_window WHERE query_id = %s"
     " ORDER BY start_ms DESC, key DESC LIMIT 1 OFFSET %s"
 )
+_FILES: Final = "SELECT DISTINCT cluster, stream FROM results_file"
+_DELETE_FILES: Final = (
+    "DELETE FROM results_file WHERE cluster = %s AND stream = %s AND number < %s +"
+    " (SELECT min(number) FROM results_file WHERE cluster = %s AND stream = %s)"
+)
 # After which query the next pass begins.
 _position = [0]
 
@@ -70,6 +76,23 @@ def prune_windows(now: datetime) -> int:
             break
         deleted += _prune(query, first[query], MOST - deleted, unread)
         _position[0] = query
+    return deleted
+
+
+def prune_files() -> int:
+    """Delete what is indexed of files that no stream reads; return how many of them."""
+    deadline, deleted = time.monotonic() + PASS_S, 0
+    with results_cursor() as cursor:
+        cursor.execute(_FILES)
+        found = set(cursor.fetchall())
+        # Read last: a stream is there before its files are.
+        streams = Stream.objects.filter(source__kind=FileSource.kind)
+        for stream in sorted(found.difference(streams.values_list("cluster__slug", "pk"))):
+            chunk = CHUNK
+            while chunk and time.monotonic() < deadline:
+                cursor.execute(_DELETE_FILES, [*stream, CHUNK, *stream])
+                chunk = cursor.rowcount
+                deleted += chunk
     return deleted
 
 

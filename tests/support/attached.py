@@ -1,6 +1,7 @@
 """Messages of attached jobs as workers/attach sends them, and a server that takes them."""
 
 import json
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,12 +10,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from workers.attach import events
 
 QUERY = "00000000-0000-0000-0000-00000000000a"
 RUN = "00000000-0000-0000-0000-00000000000b"
 JOB = {"application": "local-1", "name": "nightly", "spark_version": "4.3.0"}
 RATE_SOURCE = "RateStreamV2[rowsPerSecond=20]"
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    """Return what attached jobs have logged; threads of earlier tests may log, too."""
+    return [record for record in caplog.records if record.name == "weir.attach"]
 
 
 def spark_progress(batch: int, at: datetime, **changed: Any) -> dict[str, Any]:

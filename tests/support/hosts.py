@@ -42,7 +42,7 @@ _SPARK: Final = "org.apache.spark.deploy.SparkSubmit"
 _BOOT: Final = """
 hostname "$0" && mount -t tmpfs tmpfs /dev/shm && export TMPDIR=/dev/shm &&
 ip link set lo up && echo && read address &&
-ip address add "$address" dev eth0 && ip link set eth0 up && exec "$@"
+ip address add "$address" dev eth0 && ip link set eth0 up && exec "$@" >&2
 """
 
 
@@ -51,8 +51,11 @@ class Host:
 
     def __init__(self, name: str, number: int) -> None:
         self.name = name
-        self.address = f"10.213.{number}.1"
-        self._own = f"10.213.{number}.2/24"
+        # Of the range for measurements; runs at the same time have networks of their own.
+        own = os.getpid() % 124
+        network = f"198.{18 + own // 62}.{own % 62 * 4 + number}"
+        self.address = f"{network}.1"
+        self._own = f"{network}.2/24"
         self._link = f"weir{os.getpid() % 100_000}h{number}"
         self._process: subprocess.Popen[str] | None = None
         self._create_link()

@@ -21,8 +21,8 @@ from controlplane.processes.runtime.beats import last_beat_ms
 from controlplane.processes.runtime.leases import Leases
 from controlplane.telemetry.arrivals import ArrivalInterval
 from controlplane.wire.keys import progress_key, telemetry_key
-from tests.support import redis_server
 from tests.support.cluster import actor, small_cluster, telemetry
+from tests.support.redis_server import RedisServer
 from tests.support.series import all_samples
 from workers.relay.relay import RateMeter, Relay
 
@@ -84,7 +84,7 @@ async def test_a_restarted_relay_fills_the_gap_and_counts_nothing_twice(
 
 async def test_one_of_several_relays_relays(sf: Cluster, redis_url: str) -> None:
     """Another one continues where it ended."""
-    other = Leases(redis_url, "relay", "another-host")
+    other = Leases(redis_url, "relay", "another-host", term_s=60.0, alone_s=60.0)
     assert other.step(["relay"])
     relay = Relay(redis_url)
     write(1, 2)
@@ -149,19 +149,31 @@ async def test_the_loop_waits_for_a_redis_that_is_away(
     sf: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It backs off while nothing answers, relays when Redis is there, ends when told to."""
-    port = redis_server.free_port()
-    monkeypatch.setattr(redis_server, "free_port", lambda: port)
+    pauses: list[float] = []
     stop = asyncio.Event()
-    running = asyncio.create_task(Relay(f"redis://127.0.0.1:{port}/0").run(stop))
-    with redis_server.running_redis(tmp_path) as url, Redis.from_url(url) as late:
-        row = telemetry(1, BEGIN_MS + 1000)
-        late.xadd(telemetry_key("sf"), {"t": json.dumps(row)}, id="1-0")
-        async with asyncio.timeout(15):
+
+    async def wait(_: asyncio.Event, seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            server.start()
+            with Redis.from_url(server.url) as client:
+                row = telemetry(1, BEGIN_MS + 1000)
+                client.xadd(telemetry_key("sf"), {"t": json.dumps(row)}, id="1-0")
+
+    monkeypatch.setattr("workers.relay.relay._wait", wait)
+    with RedisServer(tmp_path) as server:
+        own = Relay(server.url)
+        own._leases = Leases(server.url, "relay", "own", term_s=600.0, alone_s=600.0)
+        await own.step(block_ms=10)
+        server.kill()
+        running = asyncio.create_task(own.run(stop))
+        async with asyncio.timeout(60):
             while await batches() != [1]:
                 await asyncio.sleep(0.02)
         assert not running.done()
         stop.set()
-        await asyncio.wait_for(running, 10)
+        await asyncio.wait_for(running, 60)
+    assert pauses[:3] == [0.2, 0.4, 0.8]
 
 
 async def test_the_relay_shows_that_it_lives(sf: Cluster, redis_url: str) -> None:

@@ -63,8 +63,10 @@ class Agent:
         """Step every cluster that this agent holds; return the states of those of all agents."""
         wanted = self._wanted()
         deleted = set(self._removal.deleted()) if self._removal else set[str]()
-        held = self._leases.step(wanted.keys() | deleted, self._idle(wanted))
+        self._leases.step(wanted.keys() | deleted, self._idle(wanted))
         self._prepare(wanted.keys() | deleted)
+        # The preparation may have outlasted leases.
+        held = self._leases.held()
         self._kill_lost(held)
         for slug in wanted.keys() & held.keys() - self._keepers.keys():
             self._keepers[slug] = self._make_keeper(slug)
@@ -80,14 +82,27 @@ class Agent:
 
     def watch(self, stop: threading.Event) -> None:
         """Renew the leases and kill drivers without one until `stop`, whatever delays the loop."""
+        killers = dict[str, threading.Thread]()
         while not stop.wait(_WATCH_S):
-            self._leases.renew()
-            lost = self._keepers.keys() - self._leases.held().keys()
-            # After a stop of this process the loop may be renewing them.
-            if lost and not stop.wait(_WATCH_S):
-                for slug in lost - self._leases.held().keys():
-                    if keeper := self._keepers.get(slug):
-                        keeper.kill()
+            try:
+                self._leases.renew()
+                lost = self._keepers.keys() - self._leases.held().keys()
+                # After a stop of this process the loop may be renewing them.
+                if lost and not stop.wait(_WATCH_S):
+                    self._start_killers(lost - self._leases.held().keys(), killers)
+            except Exception:
+                logger.exception("the leases could not be watched")
+
+    def _start_killers(self, lost: Collection[str], killers: dict[str, threading.Thread]) -> None:
+        """Kill drivers at the same time: each may take longer than the margin of a lease.
+
+        `killers`: the threads that may still be doing so, by cluster.
+        """
+        for slug in lost:
+            keeper, killer = self._keepers.get(slug), killers.get(slug)
+            if keeper and not keeper.has_ended() and not (killer and killer.is_alive()):
+                killers[slug] = threading.Thread(target=keeper.kill, name=slug, daemon=True)
+                killers[slug].start()
 
     def _idle(self, wanted: Wanted) -> list[str]:
         """Return the stopped clusters, which another agent can have without an interruption."""
@@ -119,16 +134,20 @@ class Agent:
             self._leases.leave()
 
     def _take_steps(self, wanted: Wanted, now: float) -> dict[str, Report]:
-        return {
+        """Take the steps of all clusters; those that lost their leases meanwhile take none."""
+        reports = {
             slug: self._take_step(keeper, wanted.get(slug), now)
             for slug, keeper in self._keepers.items()
         }
+        return {slug: report for slug, report in reports.items() if report is not None}
 
-    def _take_step(self, keeper: Keeper, spec: DriverSpec | None, now: float) -> Report:
+    def _take_step(self, keeper: Keeper, spec: DriverSpec | None, now: float) -> Report | None:
         held = None
         try:
             if spec is not None and self._hold is not None and not keeper.waits(now):
                 held = self._hold(spec, now, not keeper.has_ended())
+            if spec is not None and keeper.cluster not in self._leases.held():
+                return None
             report = keeper.step(spec if held is None else None, now)
         except Exception as error:
             # The next step retries; the other clusters continue.

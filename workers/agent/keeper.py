@@ -110,7 +110,9 @@ class Keeper:
 
     def kill(self) -> None:
         """Kill the driver."""
-        if self._run is not None and self._run.driver.kill():
+        run = self._run
+        # Two threads may do so.
+        if run is not None and run.driver.kill() and self._run is run:
             self._run = None
 
     def _next(self, run: _DriverRun | None, wanted: DriverSpec | None, now: float) -> Report:

@@ -64,6 +64,8 @@ KINDS: Final = (
         "QUERY_RETENTION_HOURS", "WEIR_QUERY_RETENTION_HOURS", "live queries"),
     RetentionKind("windows of results", (), "the retention of each query",
         retention.prune_windows),
+    RetentionKind("index of files", (), "while their stream reads files",
+        lambda now: retention.prune_files()),
     RetentionKind("routing versions", ("RoutingVersion",), "the newest 10,000 of each cluster",
         lambda now: rows.prune_routing(), always="those of proposals, and unpublished ones"),
     RetentionKind("sessions", ("LoginSession", "FailedAttempts"), "30 days after their end",

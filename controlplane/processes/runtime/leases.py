@@ -33,7 +33,8 @@ ANSWER_S: Final = 1.0
 # Members of the group by the end of their term, and leases by name: "<holder> <epoch> <ms>".
 # Arguments: member, terms (ms), then each name with the epoch that the caller believes to
 # hold, or 0. Leases that a Redis without its data lacks are those of their last holder again.
-# Free ones go to a holder of less than its share. Returns the members, the term and epochs.
+# Free ones go to a holder of less than its share. The caller at another place is an earlier
+# process, whose epochs end. Returns the members, the term and epochs.
 _STEP: Final = """
 for index, kind in ipairs({'zset', 'hash'}) do
   local there = redis.call('TYPE', KEYS[index]).ok
@@ -43,9 +44,12 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local holder, place = string.match(ARGV[1], '^(%S+) (%S+)$')
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-local members = 1
+local members, moved = 1, false
 for _, member in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
-  if member ~= ARGV[1] then
+  if member ~= ARGV[1] and string.match(member, '^%S+') == holder then
+    redis.call('ZREM', KEYS[1], member)
+    moved = true
+  elseif member ~= ARGV[1] then
     if string.match(member, '%S+$') ~= place then return {0, 0} end
     members = members + 1
   end
@@ -64,11 +68,11 @@ for index = 4, #ARGV, 2 do
   local row = redis.call('HGET', KEYS[2], name) or ''
   local by, epoch, stop = string.match(row, '^(%S+) (%d+) (%d+)$')
   result[slot] = 0
-  if by == holder then
+  if by == holder and not moved then
     write(slot, name, tonumber(epoch))
   elseif not by and believed > 0 then
     write(slot, name, believed)
-  elseif not by or tonumber(stop) <= now then
+  elseif not by or by == holder or tonumber(stop) <= now then
     free[#free + 1] = {slot, name, math.max(now, (tonumber(epoch) or 0) + 1)}
   end
 end

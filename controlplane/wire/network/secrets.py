@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from controlplane.wire.errors import WireError
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
+_RULE: Final = "lower-case letters, digits, hyphens and _"
 
 
 class SecretOf(StrEnum):
@@ -41,10 +43,16 @@ def is_secret_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
+def secret_names_fault(secrets: Mapping[str, str]) -> str:
+    """Return what is wrong with the names of secrets by use, "" if nothing is."""
+    are_names = all(isinstance(name, str) and is_secret_name(name) for name in secrets.values())
+    return "" if are_names else f"the name of a secret has {_RULE}"
+
+
 def named_secret(owner: SecretOf, name: str) -> str:
     """Return a secret of the site by its name. Raises `NoSecret`, without its value."""
     if not is_secret_name(name):
-        raise NoSecret("Name a secret of the site: lower-case letters, digits, hyphens and _")
+        raise NoSecret(f"Name a secret of the site: {_RULE}")
     variable = owner + name.upper().replace("-", "_")
     try:
         value = read_secret(variable)

@@ -13,6 +13,7 @@ from controlplane.wire.network.destinations import (
     check_folder,
     place_of,
 )
+from controlplane.wire.network.secrets import secret_names_fault
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.topics.base import BadSource, StreamSource
 from controlplane.wire.topics.source import metadata_faults
@@ -130,6 +131,7 @@ def _faults(source: FileSource) -> Iterable[tuple[str, str]]:
     yield "metadata", f"must be {' or '.join(kinds)}" if wrong else ""
     is_known = source.secrets.keys() <= {STORE_SECRET}
     yield "secrets", "" if is_known else f"the only secret is that of the {STORE_SECRET}"
+    yield "secrets", secret_names_fault(source.secrets)
     yield "endpoint", "" if _is_endpoint(source.endpoint) else "must be https://host:port"
     is_region = re.fullmatch(r"[a-z0-9-]{0,60}", source.region) is not None
     yield "region", "" if is_region else "must be a name such as eu-central-1"

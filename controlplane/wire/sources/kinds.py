@@ -31,7 +31,7 @@ def source_from_text(text: str) -> StreamSource:
     """Return the cached source of a text by `to_text`. Raises `BadSource`."""
     row = json.loads(text)
     name = row.get("kind", TOPIC)
-    if name not in KINDS:
+    if not isinstance(name, str) or name not in KINDS:
         raise BadSource({"kind": f"must be {' or '.join(KINDS)}"})
     return KINDS[name].from_json(row)
 

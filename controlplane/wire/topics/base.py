@@ -83,6 +83,9 @@ class StreamSource(ABC):
         given = {name: value for name, value in row.items() if name != "kind"}
         if missing := required_of(cls) - given.keys():
             raise BadSource(dict.fromkeys(sorted(missing), "is missing"))
+        if unknown := given.keys() - {field.name for field in fields(cls)}:  # type: ignore[arg-type]  # a dataclass
+            text = f"is no setting of the kind {cls.kind}"
+            raise BadSource(dict.fromkeys(sorted(unknown), text))
         try:
             return cls(**given)
         except (TypeError, AttributeError) as error:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 from controlplane.wire.errors import BadLogUrl
 from controlplane.wire.log.address import is_server, is_topic
 from controlplane.wire.network.destinations import addresses
-from controlplane.wire.network.secrets import is_secret_name
+from controlplane.wire.network.secrets import secret_names_fault
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.topics.base import TOPIC, BadSource, StreamSource
 
@@ -228,8 +228,7 @@ def _faults(source: TopicSource) -> Iterable[tuple[str, str]]:
     yield "group", "must have at most 249 characters" if len(source.group) > 249 else ""  # noqa: PLR2004
     yield "options", _unknown(source.options, OPTIONS)
     yield "secrets", _unknown(source.secrets, SECRETS | {REGISTRY_SECRET})
-    names = [name for name in source.secrets.values() if not is_secret_name(str(name))]
-    yield "secrets", "a secret's name has small letters, digits, hyphens and _" if names else ""
+    yield "secrets", secret_names_fault(source.secrets)
     yield from _faults_of_format(source)
 
 

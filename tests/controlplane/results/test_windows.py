@@ -10,7 +10,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
-from controlplane.models import Cluster, Query
+from controlplane.models import Cluster, Query, Stream
 from controlplane.queries.spec import QuerySpec
 from controlplane.results import retention
 from controlplane.results.database import is_postgres, results_cursor
@@ -21,6 +21,7 @@ from controlplane.topology import queries
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.results import watermarks
 from controlplane.wire.results.tables import DAY_MS, partitions
+from controlplane.wire.sources.files import FileSource
 from tests.support.windows import write_windows
 
 # Windows of a minute, of records that may be 10 s late.
@@ -159,3 +160,20 @@ def test_a_pass_of_retention_is_bounded(query: Query, monkeypatch: pytest.Monkey
     write(query, 1, {(at, "s0"): 1 for at in range(10)})
     Query.objects.filter(pk=query.pk).delete()
     assert [retention.prune_windows(timezone.now()) for _ in range(4)] == [4, 4, 2, 0]
+
+
+def test_indexed_files_leave_with_the_source_of_their_stream(
+    sf: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "CHUNK", 2)
+    reading, other, *_ = sf.streams.all()
+    Stream.objects.filter(pk=reading.pk).update(source=FileSource("file:///in").to_json())
+    streams = [(sf.slug, reading.pk), (sf.slug, other.pk), (sf.slug, 0), ("gone", reading.pk)]
+    with results_cursor() as cursor:
+        for stream in streams:
+            for number in range(5):
+                row = [*stream, "i", number, 0, number, 1, "f", 1, 1, "[]", "[]", ""]
+                cursor.execute(f"INSERT INTO results_file VALUES ({', '.join(['%s'] * 13)})", row)
+        assert [retention.prune_files() for _ in range(2)] == [15, 0]
+        cursor.execute("SELECT DISTINCT cluster, stream FROM results_file")
+        assert cursor.fetchall() == [streams[0]]

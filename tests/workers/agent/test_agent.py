@@ -2,8 +2,9 @@
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,47 @@ def test_a_lost_driver_is_killed_while_the_loop_waits(
     wait_for(lambda: is_gone(pid))
     ended.set()
     thread.join()
+
+
+def test_lost_drivers_are_killed_at_the_same_time(agent: Agent, desk: Desk) -> None:
+    """Also after an error: each of them may take longer than the margin of a lease."""
+    desk.wanted = {slug: replace(WAITS, cluster=slug) for slug in ("sf", "ny")}
+    agent.tick(1.0)
+    assert len(pids(agent)) == 2
+    both, errors, ended = threading.Barrier(2), [RuntimeError()], threading.Event()
+
+    def kill(whole: Callable[[], None]) -> None:
+        both.wait(60)
+        whole()
+
+    def renew() -> None:
+        agent._leases._held = {}
+        if errors:
+            raise errors.pop()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(agent._leases, "renew", renew)
+        for keeper in agent._keepers.values():
+            patch.setattr(keeper, "kill", partial(kill, keeper.kill))
+        thread = threading.Thread(target=agent.watch, args=(ended,))
+        thread.start()
+        wait_for(lambda: not pids(agent))
+        ended.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("step", ["_prepare", "_hold"])
+def test_no_driver_is_started_by_a_tick_that_outlasts_its_leases(
+    agent: Agent, desk: Desk, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    desk.wanted = {"sf": WAITS}
+    monkeypatch.setattr(agent, step, lambda *_: agent._leases._held.clear())
+    agent.tick(1.0)
+    assert pids(agent) == {}
+    assert desk.written == {}
+    monkeypatch.setattr(agent, step, lambda *_: None)
+    agent.tick(2.0)
+    assert pids(agent).keys() == {"sf"}
 
 
 def test_the_clusters_of_an_agent_that_ends_are_free_at_once(

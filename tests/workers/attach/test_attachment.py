@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.attached import QUERY, RUN, receiving
+from tests.support.attached import QUERY, RUN, receiving, warnings_of
 from workers.attach import attach
 from workers.attach.attachment import job_of
 
@@ -47,7 +47,7 @@ def test_what_is_wrong_is_one_warning_and_no_exception(
 ) -> None:
     with caplog.at_level(logging.WARNING, "weir.attach"):
         assert attach(spark, url, token) is None
-    assert [record.message.startswith("not attached") for record in caplog.records] == [True]
+    assert [record.message.startswith("not attached") for record in warnings_of(caplog)] == [True]
 
 
 def test_attaching_twice_is_attaching_once() -> None:
@@ -105,7 +105,7 @@ def test_an_event_that_cannot_be_read_is_told_once(caplog: pytest.LogCaptureFixt
         listeners[0].onQueryIdle(idle())
         assert [one["kind"] for one in weir.wait_for_events(1)] == ["idle"]
         attachment.detach()
-    assert len(caplog.records) == 1
+    assert len(warnings_of(caplog)) == 1
 
 
 def test_a_job_is_known_by_its_application() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.attached import JOB, event, progress_event, receiving
+from tests.support.attached import JOB, event, progress_event, receiving, warnings_of
 from tests.support.redis_server import free_port
 from workers.attach.reporter import (
     LONGEST_RETRY_SECONDS,
@@ -99,7 +99,7 @@ def test_a_refused_token_ends_it_with_one_warning(
         assert not one.alive
         one.put(event("idle", AT))
         assert len(weir.messages) == 1
-    assert [str(refusal) in record.message for record in caplog.records] == [True]
+    assert [str(refusal) in record.message for record in warnings_of(caplog)] == [True]
     assert TOKEN not in caplog.text
 
 
@@ -115,7 +115,7 @@ def test_a_spoiled_message_is_dropped_and_counted(caplog: pytest.LogCaptureFixtu
         assert batches(weir.wait_for_events(2)) == [1, 2]
         assert weir.messages[-1]["dropped"] == 1
         one.close(5, ended=False)
-    assert len(caplog.records) == 1
+    assert len(warnings_of(caplog)) == 1
 
 
 def test_a_message_that_weir_stumbles_over_does_not_hold_up_the_rest() -> None:
@@ -166,7 +166,7 @@ def test_a_weir_that_is_away_is_told_once(caplog: pytest.LogCaptureFixture) -> N
     one.put(event("started", AT))
     one.start()
     one.close(5, ended=True)
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert [record.levelname for record in warnings_of(caplog)] == ["WARNING"]
     assert one.dropped == 1
 
 

@@ -52,7 +52,7 @@ def test_one_of_several_schedulers_sends_tasks(redis_url: str, tmp_path: object)
     """The next one continues when it ends; both are alive meanwhile."""
     client = redis_client()
     client.delete(queue_key("weir"), BEATS)
-    other = Leases(redis_url, "beat", "another-host")
+    other = Leases(redis_url, "beat", "another-host", term_s=60.0, alone_s=60.0)
     assert other.step(["beat"])
     scheduler = BeatingScheduler(app=app, schedule_filename=f"{tmp_path}/schedule")
     scheduler.tick()

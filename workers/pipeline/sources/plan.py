@@ -56,7 +56,7 @@ class TopicPart(NamedTuple):
 
     `mark_ms`: the watermark of the stream; `is_marked`: whether nodes must get it even without
     records. `cut`: the cut at the end as JSON, at the first split node of the stream only.
-    `details`: what the source's reader needs besides the ranges.
+    `details`: by partition what the source's reader needs besides the ranges.
     """
 
     stream: int

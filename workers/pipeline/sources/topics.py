@@ -4,7 +4,7 @@ A source of the kind `x` is read by the package `x` beside this module: `latest.
 the driver how far its partitions reach, and `read.read_ranges` reads ranges in a worker.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
@@ -152,16 +152,20 @@ def parts_by_split(
         group, first = source.group_of(cluster, stream), table.table.splits[stream]
         parts = parts_of(stream, group, before.get(stream), cut, splits, first,
                          is_skipped=is_skipped)  # fmt: skip
+        details = _details(source, cluster, stream, parts.values())
         for split, part in parts.items():
-            details = source_details(source, cluster, stream, part)
-            result[split].append(part._replace(details=details))
+            own = {item.partition: details.get(item.partition) for item in part.ranges}
+            result[split].append(part._replace(details=own))
     return result
 
 
-def source_details(source: StreamSource, cluster: str, stream: int, part: TopicPart) -> Any:
-    """Return what readers of a source need besides the ranges of a part, None for nothing."""
-    find = getattr(_module(source, "read"), "details_of", None) if part.ranges else None
-    return None if find is None else find(source, cluster, stream, part.ranges)
+def _details(
+    source: StreamSource, cluster: str, stream: int, parts: Iterable[TopicPart]
+) -> Mapping[int, Any]:
+    """Return by partition what readers of a source need besides the ranges of parts."""
+    ranges = [item for part in parts for item in part.ranges]
+    find = getattr(_module(source, "read"), "details_of", None) if ranges else None
+    return {} if find is None else find(source, cluster, stream, ranges)
 
 
 def read_topics(

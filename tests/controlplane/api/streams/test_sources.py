@@ -87,7 +87,7 @@ def test_a_source_is_declared_and_described_alike(
     (GENERATOR | {"rate": [[1, 10]]}, "rate"),
     (GENERATOR | {"rate": [[0, -1]]}, "rate"),
     (GENERATOR | {"period_s": 30}, "period_s"),
-    (GENERATOR | {"topic": "orders"}, "source"),
+    (GENERATOR | {"topic": "orders"}, "topic"),
     ({"kind": "files", "url": "file:///etc"}, "url"),
     ({"kind": "files"}, "url"),
     ({"kind": "queue"}, "kind"),

@@ -108,6 +108,14 @@ def test_processes_with_another_place_hold_nothing(
     assert second.step(["x", "y"]).keys() == {"x", "y"}
 
 
+def test_a_holder_that_is_restarted_with_another_place_continues(url: str) -> None:
+    """At once, and with another epoch: what it started may still run at the first place."""
+    held = leases(url, "a", place="p").step(["x"])
+    moved, other = leases(url, "a", place="q"), leases(url, "b", place="q")
+    assert moved.step(["x"])["x"] > held["x"]
+    assert other.step(["x", "y"]).keys() == {"y"}
+
+
 @pytest.mark.parametrize("value", [b"", b"a", b"a b c", b"a 1", b"\xff\xfe 1 2", b"a 1 2 3"])
 def test_values_of_others_are_no_leases(url: str, value: bytes) -> None:
     with redis.Redis.from_url(url) as client:

@@ -22,8 +22,8 @@ from tests.workers.pipeline.sources.feeds import (
     TopicFeed,
     windows_in,
 )
+from tests.workers.pipeline.sources.planners import forget_planners
 from tests.workers.pipeline.sources.sales import QUERY, STREAM
-from workers.pipeline.sources.topics import planner_of
 
 OWN = 8
 SOURCES = ("topic", "generator", "json", "csv", "parquet")
@@ -56,7 +56,6 @@ def test_every_window_equals_that_of_duckdb(
 ) -> None:
     """Batches of random sizes, repeated and after restarts; partitions are hours apart."""
     pipeline = Pipeline(redis_client, redis_server, splits=2, max_records=90)
-    planner_of.cache_clear()
     feed, rng = feed_of(name, seed, tmp_path, request), np.random.default_rng(seed)
     feed.send(40)
     pipeline.publish(
@@ -69,7 +68,7 @@ def test_every_window_equals_that_of_duckdb(
             pipeline.batch(repeat=int(rng.integers(1, 3)))
         feed.send(int(rng.integers(1, 60)))
         if step % 3 == 1:
-            planner_of.cache_clear()
+            forget_planners()
             pipeline.restart()
         if step == 4:
             pipeline.publish(MoveTasks(QUERY, ((0, 0, 1),)))

@@ -30,7 +30,6 @@ from tests.workers.pipeline.sources.sales import (
     windows_of,
 )
 from workers.pipeline.sources import plan
-from workers.pipeline.sources.topics import planner_of
 
 OWN, PARTITIONS = 8, 4
 
@@ -47,7 +46,6 @@ class Sales(Messages):
     def __init__(self, pipeline: Pipeline, address: str, topic: str, seed: int) -> None:
         super().__init__(address, topic, seed, PARTITIONS)
         self.pipeline = pipeline
-        planner_of.cache_clear()
 
     def publish(self, splits: int) -> None:
         """Let two split nodes share the partitions, beside a stream of Weir's own log."""

@@ -2,8 +2,9 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -13,6 +14,7 @@ from controlplane.wire.network.destinations import LIST
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.sources.files import FileSource
+from controlplane.wire.sources.kinds import source_from_json
 from controlplane.wire.topics.base import BadSource
 from tests.support.destinations import list_destinations
 from tests.support.object_store import BUCKET, KEYS, REGION, running_store
@@ -20,9 +22,10 @@ from tests.support.pipeline import Pipeline
 from tests.support.topics import wait_until
 from tests.workers.pipeline.sources.feeds import FilesFeed, windows_in, write_rows
 from tests.workers.pipeline.sources.sales import QUERY, SALES, START_MS, STREAM
+from workers.pipeline.sources.files.index import FileIndex
 from workers.pipeline.sources.files.scan import STEP, scan
 from workers.pipeline.sources.files.store import FileStore, StoreUnavailable
-from workers.pipeline.sources.topics import planner_of
+from workers.pipeline.sources.plan import PartitionRange
 
 ROW = {"at": START_MS, "country": "DE", "amount": "1.00", "items": 1}
 
@@ -31,7 +34,6 @@ ROW = {"at": START_MS, "country": "DE", "amount": "1.00", "items": 1}
 def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory that the list of the site has."""
     monkeypatch.setenv(LIST, f"{os.environ[LIST]} file://{tmp_path}/in")
-    planner_of.cache_clear()
     return tmp_path / "in"
 
 
@@ -70,6 +72,26 @@ def read_until(
     return counts()
 
 
+def plan_rows(pipeline: Pipeline, rows: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Process batches until the next one has so many rows, and return its offsets."""
+    planned = list[tuple[dict[str, Any], dict[str, Any]]]()
+
+    def is_planned() -> bool:
+        begin = pipeline.offset or pipeline.reader.initialOffset()
+        end = pipeline.reader.latestOffset(begin, None)
+        places = end["topics"].get(str(STREAM), {}).get("partitions", {})
+        count = sum(position[0] for position in places.values())
+        if count >= rows:
+            planned.append((begin, end))
+        elif not count and end != begin:
+            pipeline._process(begin, end)
+            pipeline.offset = end
+        return bool(planned)
+
+    wait_until(is_planned, "the rows are planned", 120)
+    return planned[0]
+
+
 def total(pipeline: Pipeline, feed: FilesFeed) -> int:
     return sum(values[0] for values in windows_in(feed, pipeline.client, "c").values())
 
@@ -79,12 +101,16 @@ def test_a_file_that_grows_is_a_dead_letter_and_its_rows_count_once(
 ) -> None:
     place(listed / "a.json", 5)
     wait_until(lambda: not pipeline.batch() and total(pipeline, feed) == 5, "five rows", 120)
-    for _ in range(2):
+    for number in range(1, 3):
         with (listed / "a.json").open("a") as file:
             file.write(f"{json.dumps(ROW)}\n")
-        assert read_until(pipeline, bool) == {Reason.MESSAGE: 1}
-    (letter,) = newest(pipeline.client, "c")
-    assert "a.json" in letter.message
+        # A change is found before a file that is written after it.
+        (listed / f"_{number}").write_text("no json\n")
+        (listed / f"_{number}").rename(listed / f"{number}.json")
+        counts = {Reason.MESSAGE: number + 1}
+        assert read_until(pipeline, counts.__eq__) == counts
+    texts = sorted(letter.message for letter in newest(pipeline.client, "c"))
+    assert [text.partition(".json")[0] for text in texts] == ["1", "2", "a"]
     assert total(pipeline, feed) == 5
 
 
@@ -92,23 +118,10 @@ def test_rows_of_a_file_that_vanishes_between_plan_and_read_are_lost_and_counted
     pipeline: Pipeline, feed: FilesFeed, listed: Path
 ) -> None:
     place(listed / "a.json", 5)
-    begin: list[dict[str, object]] = []
-    ends: list[dict[str, object]] = []
-
-    def is_planned() -> bool:
-        begin[:] = [pipeline.offset or pipeline.reader.initialOffset()]
-        ends[:] = [pipeline.reader.latestOffset(begin[0], None)]
-        cut = ends[0]["topics"]
-        places = cut.get(str(STREAM), {}).get("partitions", {}) if isinstance(cut, dict) else {}
-        if any(position[0] for position in places.values()):
-            return True
-        pipeline.batch()
-        return False
-
-    wait_until(is_planned, "the rows are planned", 120)
+    begin, end = plan_rows(pipeline)
     (listed / "a.json").unlink()
-    pipeline._process(begin[0], ends[0])
-    pipeline.offset = ends[0]
+    pipeline._process(begin, end)
+    pipeline.offset = end
     assert read_counts(pipeline.client, "c")[STREAM] == {Reason.LOST: 5}
     place(listed / "b.json", 2)
     wait_until(lambda: not pipeline.batch() and total(pipeline, feed) == 2, "the next file", 120)
@@ -131,6 +144,32 @@ def test_files_that_cannot_be_read_are_dead_letters(
     assert [name in text for name, text in zip(names, texts, strict=True)] == [True] * 3
     assert total(pipeline, feed) == 1
     assert b"secret" not in b"".join(letter.data for letter in newest(pipeline.client, "c"))
+
+
+def test_a_plan_asks_the_index_once_for_all_split_nodes(
+    feed: FilesFeed, redis_client: "redis.Redis", redis_server: str, listed: Path
+) -> None:
+    pipeline = Pipeline(redis_client, redis_server, splits=2)
+    pipeline.publish(
+        AssignStream(STREAM, 0), AssignStream(STREAM + 1, 1), SetSchema(STREAM, SALES),
+        SetSource(STREAM, feed.source),
+    )  # fmt: skip
+    for name in "ab":
+        place(listed / f"{name}.json", 3)
+    begin, end = plan_rows(pipeline, 6)
+    asked: list[int] = []
+    whole = FileIndex.overlapping
+
+    def counted(index: FileIndex, ranges: Sequence[PartitionRange]) -> Any:
+        asked.append(len(ranges))
+        return whole(index, ranges)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FileIndex, "overlapping", counted)
+        parts = pipeline.reader.partitions(begin, end)
+    assert asked == [2]
+    given = [list(topic.details) for part in parts for topic in vars(part)["topics"]]
+    assert sorted(given) == [[0], [1]]
 
 
 @pytest.mark.parametrize("url", ["file:///etc", "file://{}/in/../other", "file://{}/other"])
@@ -179,12 +218,20 @@ def test_files_of_another_store_are_read_with_its_keys(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("change", [
     {"url": "/data"}, {"url": "http://x/data"}, {"pattern": "../*"}, {"format": "avro"},
     {"metadata": {"at": "offset"}}, {"partitions": 0}, {"settle_s": -1}, {"secrets": {"x": "y"}},
+    {"secrets": {"store": "A b"}}, {"secrets": {"store": 5}}, {"topic": "t", "servers": "b:9"},
     {"endpoint": "http://x:99999"}, {"endpoint": "x"}, {"region": "EU!"},
 ])  # fmt: skip
 def test_a_wrong_declaration_is_refused_with_its_field(change: dict[str, object]) -> None:
     with pytest.raises(BadSource) as refused:
         FileSource.from_json({"url": "file:///data"} | change)
     assert refused.value.fields.keys() == change.keys()
+
+
+@pytest.mark.parametrize("kind", ["x", 5, None, ["files"], {}])
+def test_a_kind_that_nothing_reads_is_refused(kind: object) -> None:
+    with pytest.raises(BadSource) as refused:
+        source_from_json({"kind": kind, "url": "file:///data"})
+    assert refused.value.fields.keys() == {"kind"}
 
 
 @pytest.mark.parametrize("tail", ["", "\n"])

@@ -20,7 +20,7 @@ from controlplane.wire.topics.source import TopicSource
 from tests.support.kafka import running_kafka
 from tests.support.pipeline import Pipeline
 from tests.support.topics import TopicProducer, create_topic, running_broker, wait_until
-from workers.pipeline.sources.topics import planner_of
+from tests.workers.pipeline.sources.planners import forget_planners
 
 TEXT = StreamSchema(
     (ColumnSpec("at", "timestamp(ms)", nullable=False), ColumnSpec("text", "string")), "at"
@@ -31,7 +31,6 @@ STREAM, OWN = 7, 8
 
 @pytest.fixture
 def kafka() -> Iterator[str]:
-    planner_of.cache_clear()
     with running_kafka() as address:
         yield address
 
@@ -105,7 +104,6 @@ def test_a_cluster_continues_while_the_brokers_of_a_topic_are_away(
 ) -> None:
     """The status has the error of the client; records of the log are read meanwhile."""
     pipeline = Pipeline(redis_client, redis_server)
-    planner_of.cache_clear()
     begin(pipeline, source_of("127.0.0.1:9"))
     with Producer(redis_server, "c", schemas={OWN: TEXT}) as producer:
         producer.append({OWN: [{"at": 5, "text": "own"}]})
@@ -121,7 +119,6 @@ def test_the_consumer_group_has_the_offsets_and_a_new_checkpoint_starts_there(
     """A team's own tools see the lag; tombstones are counted."""
     with running_broker() as address:
         create_topic(address, "texts", 2)
-        planner_of.cache_clear()
         pipeline, producer = Pipeline(redis_client, redis_server), TopicProducer(address, "texts")
         source = source_of(address, group="team", start="latest", offsets={"1": 1})
         for partition in (0, 1, 1):
@@ -142,7 +139,7 @@ def test_the_consumer_group_has_the_offsets_and_a_new_checkpoint_starts_there(
         wait_until(lambda: committed() == [2, 2], "both offsets are committed", 120)
         client.close()
         assert read_counts(redis_client, "c")[STREAM] == {Reason.TOMBSTONE: 1}
-        planner_of.cache_clear()
+        forget_planners()
         again = Pipeline(redis_client, redis_server, cluster="d")
         begin(again, replace(source, start="earliest", offsets={}))
         wait_until(lambda: again.batch() and again.offset["topics"], "it is placed", 120)

@@ -76,10 +76,14 @@ class FileIndex:
 
     def files(self, where: str = "", values: Sequence[Any] = ()) -> list[IndexedFile]:
         """Return the files in their order; `where`: a further condition."""
-        rows = self._run(f"SELECT {_COLUMNS}{_FROM}{where} ORDER BY number", (*self._key, *values))
+        return self._database.run(lambda cursor: self._files(cursor, where, values))
+
+    def _files(self, cursor: Any, where: str, values: Sequence[Any]) -> list[IndexedFile]:
+        statement = f"SELECT {_COLUMNS}{_FROM}{where} ORDER BY number"
+        self._execute(cursor)(statement, (*self._key, *values))
         return [
             IndexedFile._make([*place, json.loads(places), json.loads(names), fault])
-            for *place, places, names, fault in rows
+            for *place, places, names, fault in cursor.fetchall()
         ]
 
     def ends(self) -> dict[int, int]:
@@ -89,10 +93,10 @@ class FileIndex:
     def overlapping(self, ranges: Iterable[PartitionRange]) -> dict[int, list[IndexedFile]]:
         """Return by partition the files with the offsets of ranges."""
         where = "AND part = ? AND start < ? AND start + rows > ?"
-        return {
-            item.partition: self.files(where, (item.partition, item.stop, item.start))
+        return self._database.run(lambda cursor: {
+            item.partition: self._files(cursor, where, (item.partition, item.stop, item.start))
             for item in ranges
-        }
+        })  # fmt: skip
 
     def append(self, files: Sequence[IndexedFile]) -> None:
         """Add files at the end, except those whose names another process has added since.
@@ -122,9 +126,14 @@ class FileIndex:
 
     def forget(self, names: Collection[str], offsets: Mapping[int, int]) -> None:
         """Delete files by name whose rows are before these offsets, not the last of a partition."""
-        for name in names:
-            for part, offset in offsets.items():
-                self._run(f"DELETE{_FROM}{_READ}", (*self._key, name, part, offset))
+
+        def delete(cursor: Any) -> None:
+            execute = self._execute(cursor)
+            for name in names:
+                for part, offset in offsets.items():
+                    execute(f"DELETE{_FROM}{_READ}", (*self._key, name, part, offset))
+
+        self._database.run(delete)
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         def work(cursor: Any) -> list[Any]:

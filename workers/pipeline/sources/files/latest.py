@@ -1,6 +1,7 @@
 """Which files a source has: a thread lists them, counts the rows of new ones and indexes them."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar, Final
@@ -17,6 +18,8 @@ from workers.pipeline.sources.watcher import PlaceWatcher
 _TOGETHER: Final = 50
 # So long a file must be missing before its name is forgotten: a directory may be away for a time.
 _GONE_S: Final = 86_400.0
+# So often in a row a file must be unreadable before its entry is a fault, about a minute.
+_ATTEMPTS: Final = 60
 
 
 class FileWatcher(PlaceWatcher):
@@ -34,6 +37,7 @@ class FileWatcher(PlaceWatcher):
         # When files were first seen as they are, and since when others are missing.
         self._seen: dict[ListedFile, float] = {}
         self._missing: dict[str, float] = {}
+        self._failures: Counter[ListedFile] = Counter()
         self.start()
 
     def _end(self) -> None:
@@ -66,12 +70,21 @@ class FileWatcher(PlaceWatcher):
         for first in range(0, len(new), _TOGETHER):
             if self._stopped.is_set():
                 return
-            entries = [self._entry(store, file) for file in new[first : first + _TOGETHER]]
-            self._index.append(entries)
-            self._note(entries)
+            self._add(store, new[first : first + _TOGETHER])
         self._state = replace(self._state, error="")
+        self._failures.clear()
         self._forget({file.name for file in listed})
         self._seen = {file: self._seen[file] for file in listed if file in self._seen}
+
+    def _add(self, store: FileStore, files: Sequence[ListedFile]) -> None:
+        """Index files, in their order up to one that cannot be read now."""
+        entries = list[IndexedFile]()
+        try:
+            for file in files:
+                entries.append(self._entry(store, file))
+        finally:
+            self._index.append(entries)
+            self._note(entries)
 
     def _is_new(self, file: ListedFile) -> bool:
         """Return whether a file is unknown, or has changed for the first time."""
@@ -91,6 +104,11 @@ class FileWatcher(PlaceWatcher):
             rows, places, names = scan(store, file, self._source)
         except BadFile as error:
             return _faulty(file, str(error))
+        except StoreUnavailable as error:
+            self._failures[file] += 1
+            if self._failures[file] < _ATTEMPTS:
+                raise
+            return _faulty(file, f"cannot be read: {error.__cause__}"[:300])
         return IndexedFile(0, 0, rows, *file, places, names)
 
     def _forget(self, present: set[str]) -> None:
@@ -101,6 +119,8 @@ class FileWatcher(PlaceWatcher):
         ]
         if forgotten and self._offsets:
             self._index.forget(forgotten, self._offsets)
+            # What is still needed is looked at again after as long a time.
+            self._missing |= dict.fromkeys(forgotten, now)
             kept = {file.name for file in self._index.files()}
             self._known = {name: file for name, file in self._known.items() if name in kept}
             self._changed &= kept

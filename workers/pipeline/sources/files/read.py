@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from io import BufferedReader
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -17,7 +19,7 @@ from controlplane.wire.topics.source import TopicSource
 from workers.pipeline.sources.entries import Chunk, Decoded, LostRecords, RangeRecords
 from workers.pipeline.sources.files.index import FileIndex, IndexedFile
 from workers.pipeline.sources.files.scan import STEP
-from workers.pipeline.sources.files.store import FileStore, modified_ms
+from workers.pipeline.sources.files.store import FileStore, StoreUnavailable, modified_ms
 from workers.pipeline.sources.plan import PartitionRange, TopicPart
 from workers.pipeline.sources.topic.decode import CHUNK, add_missing, columns_of
 from workers.pipeline.sources.topic.messages import Fetched, row_text
@@ -25,6 +27,7 @@ from workers.pipeline.sources.topic.messages import Fetched, row_text
 _RULES: Final = CastRules()
 # Decoders of lines need a topic's format only.
 _NOWHERE: Final = ("none:1", "files")
+_BUFFER: Final = 1 << 20
 
 
 class Rows(NamedTuple):
@@ -98,13 +101,17 @@ class _RangeReader:
                 if chunk := self._chunk(file, rows):
                     yield chunk
                 offset = file.start + rows.numbers[-1] + 1
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, pa.ArrowException, StoreUnavailable) as error:
+            if isinstance(error, StoreUnavailable) and self.store.find(file.name) == file.file:
+                # The batch is repeated.
+                raise
             why = f"{file.name}, from row {offset - file.start}: {error}"[:400]
             self._lose(offset, stop, why)
 
     def _rows(self, file: IndexedFile, start: int, stop: int) -> Iterator[Rows]:
         if self.source.format == FileFormat.PARQUET:
-            yield from _of_parquet(self.store, file, self.source, start, stop)
+            columns = tuple(n for n in self.schema.arrow.names if n not in self.source.metadata)
+            yield from _of_parquet(file, self.source, columns, start, stop)
         else:
             yield from _of_lines(self.store, file, start, stop)
 
@@ -194,38 +201,35 @@ def _letter(rows: Rows, index: int) -> bytes:
 def _of_lines(store: FileStore, file: IndexedFile, start: int, stop: int) -> Iterator[Rows]:
     """Yield the rows [start, stop) of a file of lines, from the nearest place before."""
     place = start // STEP
-    with store.open(file.name) as stream:
+    with BufferedReader(store.open(file.name), _BUFFER) as stream:
         stream.seek(file.places[place])
-        data = stream.read(_end_of(file, stop) - file.places[place])
-    first = start - place * STEP
-    lines = [line.removesuffix(b"\r") for line in data.split(b"\n")[first : first + stop - start]]
-    for begin in range(0, len(lines), CHUNK):
-        own = lines[begin : begin + CHUNK]
-        yield Rows(range(start + begin, start + begin + len(own)), own)
-
-
-def _end_of(file: IndexedFile, stop: int) -> int:
-    """Return a byte behind the row before `stop`."""
-    place = -(-stop // STEP)
-    return file.places[place] if place < len(file.places) else file.size
+        lines = islice(stream, start - place * STEP, stop - place * STEP)
+        for begin in range(start, stop, CHUNK):
+            numbers = range(begin, min(begin + CHUNK, stop))
+            own = [line.removesuffix(b"\n").removesuffix(b"\r") for line in islice(lines, CHUNK)]
+            if len(own) < len(numbers) or stream.tell() > file.size:
+                raise OSError("has changed")
+            yield Rows(numbers, own)
 
 
 def _of_parquet(
-    store: FileStore, file: IndexedFile, source: FileSource, start: int, stop: int
+    file: IndexedFile, source: FileSource, columns: Sequence[str], start: int, stop: int
 ) -> Iterator[Rows]:
     for group, first in enumerate(file.places):
         last = file.places[group + 1] if group + 1 < len(file.places) else file.rows
         if first >= stop or last <= start:
             continue
-        table = _row_group(source, file.name, file.modified_ns, group)
+        table = _row_group(source, file.name, file.modified_ns, group, columns)
         for begin in range(max(start, first), min(stop, last), CHUNK):
             end = min(begin + CHUNK, stop, last)
             yield Rows(range(begin, end), (), table.slice(begin - first, end - begin))
 
 
 @lru_cache(maxsize=2)
-def _row_group(source: FileSource, name: str, modified_ns: int, group: int) -> Any:
-    """Return a row group; kept, as consecutive batches read parts of it."""
+def _row_group(
+    source: FileSource, name: str, modified_ns: int, group: int, columns: Sequence[str]
+) -> Any:
+    """Return columns of a row group; kept, as consecutive batches read parts of it."""
     del modified_ns
     with FileStore(source).open(name) as stream:
-        return pq.ParquetFile(stream).read_row_group(group)
+        return pq.ParquetFile(stream).read_row_group(group, columns=list(columns))

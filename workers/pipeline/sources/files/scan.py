@@ -35,7 +35,7 @@ class Scan(NamedTuple):
 
 
 def scan(store: FileStore, file: ListedFile, source: FileSource) -> Scan:
-    """Return the rows of a file. Raises `BadFile`."""
+    """Return the rows of a file. Raises `BadFile`, `StoreUnavailable` if it may be read later."""
     if file.size > _MOST_BYTES:
         raise BadFile(f"has {file.size:,} bytes, more than {_MOST_BYTES:,}")
     try:

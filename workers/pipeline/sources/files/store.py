@@ -1,5 +1,6 @@
 """The directory or object store of a source: which files it has, and opening one of them."""
 
+import io
 import os
 from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
@@ -92,12 +93,53 @@ class FileStore:
             raise StoreUnavailable(f"{name} cannot be found: {error}"[:300]) from error
         return _listed(info, name) if info.type is fs.FileType.File else None
 
-    def open(self, name: str) -> Any:
+    def open(self, name: str) -> "FileStream":
         """Return a file for reading at any place. Raises `OSError` for a link to another place."""
         path = f"{self.path}/{name}"
         if self._is_local and not os.path.realpath(path).startswith(f"{self.path}/"):
             raise PermissionError(f"{name} is a link out of the directory")
-        return self._files.open_input_file(path)
+        try:
+            return FileStream(name, self._files.open_input_file(path))
+        except OSError as error:
+            raise StoreUnavailable(f"{name} cannot be read: {error}"[:300]) from error
+
+
+class FileStream(io.RawIOBase):
+    """A file of a store. Raises `StoreUnavailable` if the store does not give its bytes.
+
+    So an `OSError` of a decoder is one of the contents.
+    """
+
+    def __init__(self, name: str, stream: Any) -> None:
+        self._name, self._stream = name, stream
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read bytes into a buffer, and return how many."""
+        try:
+            return int(self._stream.readinto(buffer))
+        except OSError as error:
+            raise StoreUnavailable(f"{self._name} cannot be read: {error}"[:300]) from error
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Continue at another byte."""
+        return int(self._stream.seek(offset, whence))
+
+    def tell(self) -> int:
+        """Return the next byte."""
+        return int(self._stream.tell())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+        super().close()
 
 
 def _listed(info: fs.FileInfo, name: str) -> ListedFile:
