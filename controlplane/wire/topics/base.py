@@ -106,3 +106,15 @@ def defaults_of(declaration: Any) -> dict[str, Any]:
 def required_of(declaration: Any) -> set[str]:
     """Return the fields of a declaration without a default."""
     return {field.name for field in fields(declaration)} - defaults_of(declaration).keys()
+
+
+def metadata_faults(
+    metadata: Mapping[str, str], schema: StreamSchema, types: Mapping[Any, str]
+) -> dict[str, str]:
+    """Return by field which columns of metadata a schema does not have in their types."""
+    known = {column.name: column.type for column in schema.columns}
+    return {
+        f"metadata.{name}": f"must be a column of type {types[kind]}"
+        for name, kind in metadata.items()
+        if known.get(name) != types[kind]
+    }

@@ -3,8 +3,10 @@
 import errno
 import io
 import os
+import time
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -141,7 +143,7 @@ def read(source: FileSource, entry: IndexedFile, stop: int) -> tuple[int, list[L
 def write_long(path: Path) -> None:
     """Write many rows, or few with a long column that the stream does not have."""
     if path.suffix == ".parquet":
-        rows = {"at": [1, 2, 3], "more": [os.urandom(4 << 20)] * 3}
+        rows: dict[str, Any] = {"at": [1, 2, 3], "more": [os.urandom(4 << 20)] * 3}
         pq.write_table(pa.table(rows), path, use_dictionary=False)
     else:
         path.write_text(f"{' ' * 900}{{}}\n" * (2 * STEP))
@@ -188,7 +190,8 @@ def test_names_of_missing_files_are_forgotten_once_a_day(
         whole(index, names, offsets)
 
     monkeypatch.setattr(FileIndex, "forget", noted)
-    monkeypatch.setattr(latest.time, "monotonic", lambda: clock[0])
+    times = SimpleNamespace(monotonic=lambda: clock[0], time=time.time)
+    monkeypatch.setattr(latest, "time", times)
     monkeypatch.setattr(FileWatcher, "start", lambda _: None)
     watcher = FileWatcher(FileSource(f"file://{listed}", settle_s=0), "c", STREAM)
     for name in "ab":

@@ -93,8 +93,8 @@ class FileStore:
             raise StoreUnavailable(f"{name} cannot be found: {error}"[:300]) from error
         return _listed(info, name) if info.type is fs.FileType.File else None
 
-    def open(self, name: str) -> "FileStream":
-        """Return a file for reading at any place. Raises `OSError` for a link to another place."""
+    def open(self, name: str) -> Any:
+        """Return a file as a `FileStream`. Raises `OSError` for a link to another place."""
         path = f"{self.path}/{name}"
         if self._is_local and not os.path.realpath(path).startswith(f"{self.path}/"):
             raise PermissionError(f"{name} is a link out of the directory")
