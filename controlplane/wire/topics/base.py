@@ -84,7 +84,7 @@ class StreamSource(ABC):
         if missing := required_of(cls) - given.keys():
             raise BadSource(dict.fromkeys(sorted(missing), "is missing"))
         if unknown := given.keys() - {field.name for field in fields(cls)}:  # type: ignore[arg-type]  # a dataclass
-            text = f"is no setting of the kind {cls.kind}"
+            text = f"is not a setting of the kind {cls.kind}"
             raise BadSource(dict.fromkeys(sorted(unknown), text))
         try:
             return cls(**given)

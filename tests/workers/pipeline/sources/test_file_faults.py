@@ -32,6 +32,7 @@ from tests.workers.pipeline.sources.test_files import (
     read_until,
     total,
 )
+from workers.pipeline.sources.cluster_sources import planner_of
 from workers.pipeline.sources.entries import LostRecords
 from workers.pipeline.sources.files import latest, store
 from workers.pipeline.sources.files.index import FileIndex, IndexedFile
@@ -39,8 +40,7 @@ from workers.pipeline.sources.files.latest import FileWatcher
 from workers.pipeline.sources.files.read import read_ranges
 from workers.pipeline.sources.files.scan import STEP, scan
 from workers.pipeline.sources.files.store import FileStore, FileStream, StoreUnavailable
-from workers.pipeline.sources.plan import PartitionRange, TopicPart
-from workers.pipeline.sources.topics import planner_of
+from workers.pipeline.sources.plan import PartitionRange, SourceRanges
 
 __all__ = ["feed", "listed", "pipeline"]
 
@@ -134,7 +134,7 @@ def found(folder: Path, file: str) -> tuple[FileSource, IndexedFile]:
 def read(source: FileSource, entry: IndexedFile, stop: int) -> tuple[int, list[LostRecords]]:
     """Return how many of the first rows of a file are read, and the losses."""
     item = PartitionRange(0, 0, stop, PartitionPosition(0))
-    part = TopicPart(STREAM, "g", [item], None, is_marked=False, cut=None, details={0: [entry]})
+    part = SourceRanges(STREAM, "g", [item], None, is_marked=False, cut=None, details={0: [entry]})
     (result,) = read_ranges(part, source, SALES, 1 << 50)
     count = sum(len(chunk.offsets) for chunk in result.chunks)
     return count, list(result.losses)

@@ -129,12 +129,8 @@ class FileStream(io.RawIOBase):
             raise StoreUnavailable(f"{self._name} cannot be read: {error}"[:300]) from error
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Continue at another byte."""
+        """Continue at another byte, and return it."""
         return int(self._stream.seek(offset, whence))
-
-    def tell(self) -> int:
-        """Return the next byte."""
-        return int(self._stream.tell())
 
     def close(self) -> None:
         """Close the file."""
