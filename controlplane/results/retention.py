@@ -84,10 +84,10 @@ def prune_files() -> int:
     deadline, deleted = time.monotonic() + PASS_S, 0
     with results_cursor() as cursor:
         cursor.execute(_FILES)
-        found = set(cursor.fetchall())
+        indexed = set(cursor.fetchall())
         # Read last: a stream is there before its files are.
         streams = Stream.objects.filter(source__kind=FileSource.kind)
-        for stream in sorted(found.difference(streams.values_list("cluster__slug", "pk"))):
+        for stream in sorted(indexed.difference(streams.values_list("cluster__slug", "pk"))):
             chunk = CHUNK
             while chunk and time.monotonic() < deadline:
                 cursor.execute(_DELETE_FILES, [*stream, CHUNK, *stream])

@@ -62,7 +62,7 @@ class Agent:
     def tick(self, now: float) -> dict[str, str]:
         """Step every cluster that this agent holds; return the states of those of all agents."""
         wanted = self._wanted()
-        deleted = set(self._removal.deleted()) if self._removal else set[str]()
+        deleted = set(self._removal.read_deleted()) if self._removal else set[str]()
         self._leases.step(wanted.keys() | deleted, self._idle(wanted))
         self._prepare(wanted.keys() | deleted)
         # The preparation may have outlasted leases.

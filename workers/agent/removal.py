@@ -29,7 +29,7 @@ class Removal:
         self, site: Site, deleted: Callable[[], Iterable[str]], confirm: Callable[[str], None]
     ) -> None:
         self._site = site
-        self.deleted = deleted
+        self.read_deleted = deleted
         self._confirm = confirm
         self._due_at: dict[str, float] = {}
 

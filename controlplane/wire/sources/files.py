@@ -15,8 +15,7 @@ from controlplane.wire.network.destinations import (
 )
 from controlplane.wire.network.secrets import secret_names_fault
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.topics.base import BadSource, StreamSource
-from controlplane.wire.topics.source import metadata_faults
+from controlplane.wire.topics.base import BadSource, StreamSource, metadata_faults
 
 _MOST_PARTITIONS: Final = 64
 _LONGEST: Final = 1_000

@@ -84,7 +84,7 @@ class StreamSource(ABC):
         if missing := required_of(cls) - given.keys():
             raise BadSource(dict.fromkeys(sorted(missing), "is missing"))
         if unknown := given.keys() - {field.name for field in fields(cls)}:  # type: ignore[arg-type]  # a dataclass
-            text = f"is no setting of the kind {cls.kind}"
+            text = f"is not a setting of the kind {cls.kind}"
             raise BadSource(dict.fromkeys(sorted(unknown), text))
         try:
             return cls(**given)
@@ -106,3 +106,15 @@ def defaults_of(declaration: Any) -> dict[str, Any]:
 def required_of(declaration: Any) -> set[str]:
     """Return the fields of a declaration without a default."""
     return {field.name for field in fields(declaration)} - defaults_of(declaration).keys()
+
+
+def metadata_faults(
+    metadata: Mapping[str, str], schema: StreamSchema, types: Mapping[Any, str]
+) -> dict[str, str]:
+    """Return by field which columns of metadata a schema does not have in their types."""
+    known = {column.name: column.type for column in schema.columns}
+    return {
+        f"metadata.{name}": f"must be a column of type {types[kind]}"
+        for name, kind in metadata.items()
+        if known.get(name) != types[kind]
+    }

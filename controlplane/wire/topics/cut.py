@@ -1,4 +1,4 @@
-"""Cuts of a topic: how far each partition is read, and the watermark that follows from it.
+"""Cuts of a source: how far each partition is read, and the watermark that follows from it.
 
 A cut is a value in the offset of a batch. What a batch reads lies between two cuts, and what is
 late in it follows from the cut. So the result depends on the messages and the cuts only, never on
@@ -42,10 +42,10 @@ class PartitionPosition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class TopicCut:
-    """How far a topic is read.
+class SourceCut:
+    """How far a source is read.
 
-    `identity`: of the topic (`TopicSource.identity`); `partitions`: by number. `mark_ms`: the
+    `identity`: of the source (`StreamSource.identity`); `partitions`: by number. `mark_ms`: the
     watermark of the stream for the records after the cut before, None for none; it never falls.
     `size`: mean bytes of a message, 0 while unknown. `is_active`: whether a partition is not idle.
     """
@@ -65,12 +65,12 @@ class TopicCut:
         }  # fmt: skip
 
     @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> "TopicCut":
+    def from_json(cls, row: Mapping[str, Any]) -> "SourceCut":
         """Return the cut that `to_json` wrote."""
         partitions = {int(number): PartitionPosition(*p) for number, p in row["partitions"].items()}
         return cls(row["identity"], partitions, row["mark_ms"], row["size"], row["is_active"])
 
-    def records_since(self, before: "TopicCut | None") -> int:
+    def records_since(self, before: "SourceCut | None") -> int:
         """Return how many offsets lie between two cuts."""
         if before is None or before.identity != self.identity:
             return 0

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from controlplane.wire.errors import BadLogUrl
 from controlplane.wire.log.address import is_server, is_topic
 from controlplane.wire.network.destinations import addresses
 from controlplane.wire.network.secrets import secret_names_fault
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.topics.base import TOPIC, BadSource, StreamSource
+from controlplane.wire.topics.base import TOPIC, BadSource, StreamSource, metadata_faults
 
 # Settings of the client that a declaration may set; others could load code or read files.
 OPTIONS: Final = frozenset(
@@ -192,18 +192,6 @@ class TopicSource(StreamSource):
         except (OSError, BadLogUrl) as error:
             return {"servers": str(error)}
         return {}
-
-
-def metadata_faults(
-    metadata: Mapping[str, str], schema: StreamSchema, types: Mapping[Any, str]
-) -> dict[str, str]:
-    """Return by field which columns of metadata a schema does not have in their types."""
-    known = {column.name: column.type for column in schema.columns}
-    return {
-        f"metadata.{name}": f"must be a column of type {types[kind]}"
-        for name, kind in metadata.items()
-        if known.get(name) != types[kind]
-    }
 
 
 _TYPES: Final = {

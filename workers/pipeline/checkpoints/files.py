@@ -110,7 +110,7 @@ def exclusive_lock(checkpoint: Path, wait_s: float = 0.0) -> Iterator[None]:
     path = checkpoint.with_name(checkpoint.name + ".lock")
     with path.open("a+") as file:
         deadline = time.monotonic() + wait_s
-        while not _is_locked(file):
+        while not _try_lock(file):
             if time.monotonic() >= deadline:
                 raise AlreadyRunning(f"another driver runs on {checkpoint}: end it first")
             time.sleep(_LOCK_POLL_S)
@@ -120,7 +120,7 @@ def exclusive_lock(checkpoint: Path, wait_s: float = 0.0) -> Iterator[None]:
         yield
 
 
-def _is_locked(file: IO[str]) -> bool:
+def _try_lock(file: IO[str]) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

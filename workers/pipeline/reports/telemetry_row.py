@@ -13,7 +13,7 @@ from controlplane.wire.drop_counts import merged
 from controlplane.wire.log.values import position_key
 from workers.pipeline.exchange.output import NodeMeasures
 from workers.pipeline.routing.key_grouping import BacklogLoad, NodeLoads
-from workers.pipeline.sources.topics import cuts_in
+from workers.pipeline.sources.cluster_sources import cuts_in
 
 
 def telemetry_row(reports: Sequence[NodeMeasures], emitted_ms: int) -> dict[str, Any]:

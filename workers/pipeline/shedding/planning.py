@@ -17,7 +17,7 @@ from workers.pipeline.shedding.arrivals import AppendedCounts, ArrivalMeter, Mix
 from workers.pipeline.shedding.choice import BatchMeasures, LadderState, next_ladder_state
 from workers.pipeline.shedding.provisional import cost_factor
 from workers.pipeline.shedding.window_steps import EventTimes
-from workers.pipeline.sources.lag import TopicArrivals
+from workers.pipeline.sources.lag import SourceArrivals
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES
 
 _NOTHING = AppendedCounts(np.zeros(0), np.zeros(0))
@@ -30,7 +30,7 @@ class PlannedBatch:
     `batch`: the number of the batch before, which ends at `position`, or before in the streams of
     `delayed`; `former`: its ladder, `before`: its state. `table`: of the next batch, which ends at
     `end`; `nodes`: what waits at the nodes. `clock_ms`: when the batch before was planned.
-    `topics`: the messages of the streams that are topics.
+    `topics`: the records of the streams that are read from sources.
     """
 
     batch: int
@@ -43,7 +43,7 @@ class PlannedBatch:
     nodes: NodeLoads
     clock_ms: int
     now_ms: int
-    topics: Mapping[int, TopicArrivals] = field(default_factory=dict)
+    topics: Mapping[int, SourceArrivals] = field(default_factory=dict)
 
 
 @dataclass

@@ -15,7 +15,7 @@ from controlplane.wire.log.values import NO_TIME, Block, LogEntry
 from controlplane.wire.records.record_codec import block_times, encode_block, times_ms
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.topics.cut import PartitionPosition
-from workers.pipeline.sources.plan import PartitionRange, TopicPart
+from workers.pipeline.sources.plan import PartitionRange, SourceRanges
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer
 
 
@@ -63,7 +63,7 @@ class RangeRecords(NamedTuple):
 
 
 @dataclass
-class TopicBatch:
+class SourceBatch:
     """What one split node read of a source: entries by stream, and its part of the cut after it."""
 
     entries: dict[int, list[LogEntry]] = field(default_factory=dict)
@@ -71,14 +71,14 @@ class TopicBatch:
 
 
 def entries_of(
-    part: TopicPart,
+    part: SourceRanges,
     ranges: Iterable[RangeRecords],
     schema: StreamSchema,
     clock_ms: int,
     dead: DeadLetterBuffer,
     *,
     is_needed: bool = True,
-) -> TopicBatch:
+) -> SourceBatch:
     """Return the entries of a part, and the positions after it; adds other records to `dead`.
 
     `clock_ms`: when the batch was planned; no record is taken for newer. `is_needed`: whether
@@ -103,7 +103,7 @@ def entries_of(
     if part.is_marked and not entries:
         entries.append(_marking(part, schema))
     report = {"cut": part.cut, "partitions": {n: list(p) for n, p in positions.items()}}
-    return TopicBatch({part.stream: entries}, report | {"bytes": size, "messages": count})
+    return SourceBatch({part.stream: entries}, report | {"bytes": size, "messages": count})
 
 
 def _counted(item: PartitionRange, clock_ms: int) -> LogEntry:
@@ -111,7 +111,7 @@ def _counted(item: PartitionRange, clock_ms: int) -> LogEntry:
     return LogEntry(position, count, b"", NO_TIME, None, clock_ms)
 
 
-def _marking(part: TopicPart, schema: StreamSchema) -> LogEntry:
+def _marking(part: SourceRanges, schema: StreamSchema) -> LogEntry:
     """Return an entry without records that advances the watermark of the stream at all nodes."""
     empty = pa.RecordBatch.from_arrays(
         [pa.nulls(0, column.type) for column in schema.arrow], schema=schema.arrow
@@ -125,7 +125,7 @@ def _marking(part: TopicPart, schema: StreamSchema) -> LogEntry:
 class _PartitionChunks:
     """The chunks of one partition in one batch; `position`: after the newest."""
 
-    part: TopicPart
+    part: SourceRanges
     schema: StreamSchema
     dead: DeadLetterBuffer
     position: PartitionPosition

@@ -1,4 +1,4 @@
-"""What is unread of a topic, and the lines that pages show of its partitions."""
+"""What is unread of a source, and the lines that pages show of its partitions."""
 
 import json
 from collections.abc import Mapping
@@ -8,8 +8,8 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.log.values import StreamBacklog
-from controlplane.wire.topics.cut import PartitionPosition, TopicCut
-from workers.pipeline.sources.plan import PartitionState, TopicState, partition_state
+from controlplane.wire.topics.cut import PartitionPosition, SourceCut
+from workers.pipeline.sources.plan import PartitionState, SourceState, partition_state
 
 _LINES: Final = {
     PartitionState.READ: "",
@@ -20,8 +20,8 @@ _LINES: Final = {
 }
 
 
-class TopicArrivals(NamedTuple):
-    """The messages of a topic: all, those that are unread, and the newest event time read (ms)."""
+class SourceArrivals(NamedTuple):
+    """The records of a source: all, those that are unread, and the newest event time read (ms)."""
 
     total: int
     unread: int
@@ -33,7 +33,7 @@ def unread_of(place: PartitionPosition, ends: tuple[int, int] | None) -> int:
     return 0 if ends is None else max(0, ends[1] - max(place.offset, ends[0]))
 
 
-def backlog_of(cut: TopicCut, state: TopicState, clock_ms: int) -> StreamBacklog | None:
+def backlog_of(cut: SourceCut, state: SourceState, clock_ms: int) -> StreamBacklog | None:
     """Return the backlog after a cut, None without one; its age is that of the newest read."""
     unread = {n: unread_of(place, state.ends.get(n)) for n, place in cut.partitions.items()}
     total = sum(unread.values())
@@ -41,18 +41,20 @@ def backlog_of(cut: TopicCut, state: TopicState, clock_ms: int) -> StreamBacklog
     return StreamBacklog(total, min(times)) if total else None
 
 
-def status_of(cut: TopicCut | None, state: TopicState, clock_ms: int) -> dict[str, Any]:
-    """Return the state of a topic as JSON values.
+def status_of(cut: SourceCut | None, state: SourceState, clock_ms: int) -> dict[str, Any]:
+    """Return the state of a source as JSON values.
 
     `partitions`: by number offset, first offset, end, unread messages, seconds behind, state and a
-    line about it; `error`: why the brokers do not answer.
+    line about it; `error`: why its place does not answer.
     """
     partitions = {} if cut is None else cut.partitions
     rows = [_row(number, place, state, clock_ms) for number, place in sorted(partitions.items())]
     return {"clock_ms": clock_ms, "error": state.error, "partitions": rows}
 
 
-def _row(number: int, place: PartitionPosition, state: TopicState, clock_ms: int) -> dict[str, Any]:
+def _row(
+    number: int, place: PartitionPosition, state: SourceState, clock_ms: int
+) -> dict[str, Any]:
     ends = state.ends.get(number)
     unread, known = unread_of(place, ends), partition_state(place, ends, clock_ms)
     seconds = (clock_ms - place.appended_ms) / 1000 if unread and place.appended_ms else 0.0
@@ -67,7 +69,7 @@ def _row(number: int, place: PartitionPosition, state: TopicState, clock_ms: int
 def write_status(
     client: "redis.Redis", cluster: str, rows: Mapping[int, Mapping[str, Any]]
 ) -> None:
-    """Replace what pages show of the topics of a cluster."""
+    """Replace what pages show of the sources of a cluster."""
     key = keys.topics_key(cluster)
     pipe = client.pipeline(transaction=True)
     pipe.delete(key)

@@ -1,4 +1,4 @@
-"""The next cut of a topic or another source, and the ranges of it that each split node reads."""
+"""The next cut of a source, and the ranges of it that each split node reads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from controlplane.wire.topics.base import StreamSource
 from controlplane.wire.topics.cut import (
     PartitionPosition,
-    TopicCut,
+    SourceCut,
     active_partitions,
     combined_ms,
 )
@@ -20,8 +20,8 @@ _NEW_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class TopicState:
-    """What the brokers answered last.
+class SourceState:
+    """What the place of a source answered last.
 
     `ends`: by partition the first offset and the end offset; `starts`: where a reader starts that
     has not read the partition yet; `error`: why the newest request failed, empty if it did not.
@@ -51,8 +51,8 @@ class PartitionRange(NamedTuple):
     before: PartitionPosition
 
 
-class TopicPart(NamedTuple):
-    """What one split node reads of a topic in one batch.
+class SourceRanges(NamedTuple):
+    """What one split node reads of a source in one batch.
 
     `mark_ms`: the watermark of the stream; `is_marked`: whether nodes must get it even without
     records. `cut`: the cut at the end as JSON, at the first split node of the stream only.
@@ -86,25 +86,25 @@ def partition_state(
 
 
 def next_cut(
-    before: TopicCut | None,
-    state: TopicState,
+    before: SourceCut | None,
+    state: SourceState,
     source: StreamSource,
     clock_ms: int,
     idle_ms: int,
     limit: int,
-) -> TopicCut | None:
+) -> SourceCut | None:
     """Return the cut at the end of the next batch, `before` if nothing changes.
 
-    None until the brokers have answered. A partition is only placed by its first cut, and read by
-    the next ones. Messages that are gone stop their partition, or are skipped and counted, as the
-    source declares. `limit`: messages of the batch.
+    None until the place of the source has answered. A partition is only placed by its first cut,
+    and read by the next ones. Messages that are gone stop their partition, or are skipped and
+    counted, as the source declares. `limit`: messages of the batch.
     """
     if before is None or before.identity != source.identity:
         placed = {
             number: PartitionPosition(offset, active_ms=clock_ms)
             for number, offset in state.starts.items()
         }
-        return TopicCut(source.identity, placed) if placed else None
+        return SourceCut(source.identity, placed) if placed else None
     partitions = dict(before.partitions)
     # All messages of a partition that was added since are new.
     added = state.ends.keys() - partitions.keys()
@@ -126,7 +126,7 @@ def next_cut(
     return replace(before, partitions=partitions, mark_ms=mark_ms, is_active=is_active)
 
 
-def _recreated(cut: TopicCut, state: TopicState) -> set[int]:
+def _recreated(cut: SourceCut, state: SourceState) -> set[int]:
     return {
         number
         for number, place in cut.partitions.items()
@@ -135,7 +135,7 @@ def _recreated(cut: TopicCut, state: TopicState) -> set[int]:
 
 
 def _unread(
-    cut: TopicCut, state: TopicState, source: StreamSource
+    cut: SourceCut, state: SourceState, source: StreamSource
 ) -> tuple[dict[int, int], set[int]]:
     """Return the unread messages of partitions, and the partitions that lost messages stop."""
     unread, held = dict[int, int](), set[int]()
@@ -176,13 +176,13 @@ def shares(unread: Mapping[int, int], limit: int) -> dict[int, int]:
 def parts_of(
     stream: int,
     group: str,
-    before: TopicCut | None,
-    end: TopicCut,
+    before: SourceCut | None,
+    end: SourceCut,
     splits: Sequence[int],
     first: int,
     *,
     is_skipped: bool = False,
-) -> dict[int, TopicPart]:
+) -> dict[int, SourceRanges]:
     """Return what each split node reads between two cuts, by split node.
 
     `splits`: the open split nodes, of which `first` is the one that the stream is assigned to: the
@@ -198,7 +198,7 @@ def parts_of(
             ranges[split].append(PartitionRange(number, begin.offset, place.offset, place))
     is_marked = end.mark_ms is not None and (known is None or known.mark_ms != end.mark_ms)
     return {
-        split: TopicPart(
+        split: SourceRanges(
             stream, group, own, end.mark_ms, is_marked and split == splits[offset],
             end.to_json() if split == splits[offset] else None,
         )

@@ -8,7 +8,7 @@ from threading import Event, Thread
 from typing import ClassVar, Final
 
 from controlplane.wire.errors import WireError
-from workers.pipeline.sources.plan import TopicState
+from workers.pipeline.sources.plan import SourceState
 
 logger = logging.getLogger("weir.pipeline")
 
@@ -27,7 +27,7 @@ class PlaceWatcher(ABC):
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._state = TopicState()
+        self._state = SourceState()
         self._offsets: Mapping[int, int] = {}
         self._ready, self._stopped = Event(), Event()
 
@@ -35,7 +35,7 @@ class PlaceWatcher(ABC):
         """Start the thread."""
         Thread(target=self._run, name=self._name, daemon=True).start()
 
-    def state(self) -> TopicState:
+    def state(self) -> SourceState:
         """Return what is known; only the first call waits for the place, up to 10 s."""
         self._ready.wait(_FIRST_S)
         self._ready.set()

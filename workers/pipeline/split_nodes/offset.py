@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from controlplane.wire.log.values import LogPosition, position_key
-from controlplane.wire.topics.cut import TopicCut
+from controlplane.wire.topics.cut import SourceCut
 from workers.pipeline.split_nodes.grouping_states import StoredState, StoredStates
 from workers.pipeline.split_nodes.queues import NO_QUEUES, Queues
 
@@ -29,7 +29,7 @@ class Offset:
     `credit`: by split node (`queues.Queues`). `groupings`: states of key groupings
     (`grouping_states.StoredState`), by query. `ladder`: the state of the ladder of drop rules
     (`shedding.choice.LadderState`), None without. `faults`: delay by node (`wire.node_faults`).
-    `topics`: how far the topics are read (`wire.topics.cut.TopicCut`), by stream.
+    `topics`: how far the sources are read (`wire.topics.cut.SourceCut`), by stream.
     """
 
     batch: int
@@ -66,9 +66,9 @@ class Offset:
         )
 
     @property
-    def cuts(self) -> dict[int, TopicCut]:
-        """Return how far the topics are read, by stream."""
-        return {int(stream): TopicCut.from_json(row) for stream, row in self.topics.items()}
+    def cuts(self) -> dict[int, SourceCut]:
+        """Return how far the sources are read, by stream."""
+        return {int(stream): SourceCut.from_json(row) for stream, row in self.topics.items()}
 
     def records_since(self, before: "Offset") -> int:
         """Return how many records and messages lie between two offsets."""
@@ -138,7 +138,7 @@ class BatchInputs:
     `export_version`: the version before, if tasks export their state; `has_backlog`: a node has a
     backlog; `has_aggregators`: the table has an aggregator node; `restored`: the newest loss of
     Redis; `queues`: of split nodes at the end of the batch; `ladder`: the state for the batch;
-    `faults`: delay by node; `cuts`: of topics at the end of the batch, by stream.
+    `faults`: delay by node; `cuts`: of sources at the end of the batch, by stream.
     """
 
     log_position: LogPosition
@@ -151,4 +151,4 @@ class BatchInputs:
     queues: Queues = NO_QUEUES
     ladder: Mapping[str, Any] | None = None
     faults: Mapping[int, int] = field(default_factory=dict)
-    cuts: Mapping[int, TopicCut] = field(default_factory=dict)
+    cuts: Mapping[int, SourceCut] = field(default_factory=dict)

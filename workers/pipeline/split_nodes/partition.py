@@ -1,4 +1,4 @@
-"""The input of one split node in one batch: what it reads of the log, and of topics."""
+"""The input of one split node in one batch: what it reads of the log, and of sources."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from pyspark.sql.datasource import InputPartition
 from controlplane.wire.log.values import Log, LogEntry, StreamBacklog
 from workers.pipeline.exchange.envelope import BatchHeader
 from workers.pipeline.routing.compiled_table import CompiledTable
-from workers.pipeline.sources.plan import TopicPart
+from workers.pipeline.sources.plan import SourceRanges
 from workers.pipeline.split_nodes.grouping_states import StoredStates
 
 
@@ -17,8 +17,8 @@ class SplitPartition(InputPartition):
     """The input of one split node in one batch, and the header for the nodes.
 
     `start`, `end`: the positions between which it reads its streams; `starts`, `ends`: those of
-    delayed streams. `states`: of key groupings. `topics`: what it reads of topics; `behind`: what
-    is then unread of the topics whose streams are assigned to it.
+    delayed streams. `states`: of key groupings. `topics`: what it reads of sources; `behind`: what
+    is then unread of the sources whose streams are assigned to it.
     """
 
     header: BatchHeader
@@ -28,7 +28,7 @@ class SplitPartition(InputPartition):
     skipped: bool = False
     starts: Mapping[int, str] = field(default_factory=dict)
     ends: Mapping[int, str] = field(default_factory=dict)
-    topics: Sequence[TopicPart] = ()
+    topics: Sequence[SourceRanges] = ()
     behind: Mapping[int, StreamBacklog] = field(default_factory=dict)
 
     def ranges(self, streams: Sequence[int]) -> dict[tuple[str, str], list[int]]:

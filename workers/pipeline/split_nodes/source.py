@@ -23,7 +23,7 @@ from controlplane.wire.limits import limit_memory
 from controlplane.wire.log.queued import unread_entries
 from controlplane.wire.log.values import Log, LogPosition
 from controlplane.wire.routing.publication import latest_version, trim
-from controlplane.wire.topics.cut import TopicCut
+from controlplane.wire.topics.cut import SourceCut
 from workers.pipeline.checkpoints.bootstrap import (
     first_batch,
     first_delays,
@@ -44,11 +44,11 @@ from workers.pipeline.routing.key_grouping import NodeLoads
 from workers.pipeline.shedding.choice import LadderState, header_of, kept_of_streams
 from workers.pipeline.shedding.drops import LadderDrops
 from workers.pipeline.shedding.planning import LadderPlanner, PlannedBatch
-from workers.pipeline.sources.topics import (
+from workers.pipeline.sources.cluster_sources import (
     cuts_after,
     parts_by_split,
     planner_of,
-    read_topics,
+    read_sources,
 )
 from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, process_id, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
@@ -151,7 +151,7 @@ class LogReader(DataSourceStreamReader):
         if feedback.waiting < MAX_BACKLOG:
             records = self._record_limit(offset.version, table)
             log_position = self._log().position_after(offset.log_position, records, self.max_bytes)
-        # Half of a batch at least is left to topics.
+        # Half of a batch at least is left to sources.
         left = max(records // 2, records - (log_position.total - offset.total))
         ladder = self._ladder_state(offset, log_position, table, feedback.loads, now_ms)
         inputs = BatchInputs(
@@ -174,8 +174,8 @@ class LogReader(DataSourceStreamReader):
 
     def _cuts(
         self, offset: Offset, table: CompiledTable | None, records: int, now_ms: int
-    ) -> dict[int, TopicCut]:
-        """Return how far the topics are read after the next batch."""
+    ) -> dict[int, SourceCut]:
+        """Return how far the sources are read after the next batch."""
         if table is None or not (table.table.sources or offset.topics):
             return offset.cuts
         client = client_of(self.redis_url)
@@ -354,7 +354,7 @@ class LogReader(DataSourceStreamReader):
         drops, dead = LadderDrops.of(header.ladder, table.ladder), DeadLetterBuffer()
         entries, behind = partition.read_log(self._log(), streams)
         parts, clock = partition.topics, header.clock_ms
-        entries, topics = read_topics(parts, entries, table, drops, clock, dead)
+        entries, topics = read_sources(parts, entries, table, drops, clock, dead)
         source = {
             "start": partition.start,
             "end": partition.end,

@@ -3,8 +3,10 @@
 import errno
 import io
 import os
+import time
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +32,7 @@ from tests.workers.pipeline.sources.test_files import (
     read_until,
     total,
 )
+from workers.pipeline.sources.cluster_sources import planner_of
 from workers.pipeline.sources.entries import LostRecords
 from workers.pipeline.sources.files import latest, store
 from workers.pipeline.sources.files.index import FileIndex, IndexedFile
@@ -37,8 +40,7 @@ from workers.pipeline.sources.files.latest import FileWatcher
 from workers.pipeline.sources.files.read import read_ranges
 from workers.pipeline.sources.files.scan import STEP, scan
 from workers.pipeline.sources.files.store import FileStore, FileStream, StoreUnavailable
-from workers.pipeline.sources.plan import PartitionRange, TopicPart
-from workers.pipeline.sources.topics import planner_of
+from workers.pipeline.sources.plan import PartitionRange, SourceRanges
 
 __all__ = ["feed", "listed", "pipeline"]
 
@@ -132,7 +134,7 @@ def found(folder: Path, file: str) -> tuple[FileSource, IndexedFile]:
 def read(source: FileSource, entry: IndexedFile, stop: int) -> tuple[int, list[LostRecords]]:
     """Return how many of the first rows of a file are read, and the losses."""
     item = PartitionRange(0, 0, stop, PartitionPosition(0))
-    part = TopicPart(STREAM, "g", [item], None, is_marked=False, cut=None, details={0: [entry]})
+    part = SourceRanges(STREAM, "g", [item], None, is_marked=False, cut=None, details={0: [entry]})
     (result,) = read_ranges(part, source, SALES, 1 << 50)
     count = sum(len(chunk.offsets) for chunk in result.chunks)
     return count, list(result.losses)
@@ -141,7 +143,7 @@ def read(source: FileSource, entry: IndexedFile, stop: int) -> tuple[int, list[L
 def write_long(path: Path) -> None:
     """Write many rows, or few with a long column that the stream does not have."""
     if path.suffix == ".parquet":
-        rows = {"at": [1, 2, 3], "more": [os.urandom(4 << 20)] * 3}
+        rows: dict[str, Any] = {"at": [1, 2, 3], "more": [os.urandom(4 << 20)] * 3}
         pq.write_table(pa.table(rows), path, use_dictionary=False)
     else:
         path.write_text(f"{' ' * 900}{{}}\n" * (2 * STEP))
@@ -188,7 +190,8 @@ def test_names_of_missing_files_are_forgotten_once_a_day(
         whole(index, names, offsets)
 
     monkeypatch.setattr(FileIndex, "forget", noted)
-    monkeypatch.setattr(latest.time, "monotonic", lambda: clock[0])
+    times = SimpleNamespace(monotonic=lambda: clock[0], time=time.time)
+    monkeypatch.setattr(latest, "time", times)
     monkeypatch.setattr(FileWatcher, "start", lambda _: None)
     watcher = FileWatcher(FileSource(f"file://{listed}", settle_s=0), "c", STREAM)
     for name in "ab":

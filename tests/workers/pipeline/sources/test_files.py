@@ -211,8 +211,8 @@ def test_files_of_another_store_are_read_with_its_keys(monkeypatch: pytest.Monke
         monkeypatch.setenv("WEIR_TOPIC_SECRET_LAKE", ":".join(KEYS))
         opened = FileStore(source)
         opened.check()
-        (file,) = opened.listed()
-        assert (file.name, scan(opened, file, source)[0]) == ("a.json", 3)
+        (found,) = opened.listed()
+        assert (found.name, scan(opened, found, source)[0]) == ("a.json", 3)
 
 
 @pytest.mark.parametrize("change", [

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from controlplane.wire.topics.cut import PartitionPosition, TopicCut, combined_ms
+from controlplane.wire.topics.cut import PartitionPosition, SourceCut, combined_ms
 from controlplane.wire.topics.source import TopicSource
 from workers.pipeline.sources.lag import backlog_of, status_of
 from workers.pipeline.sources.plan import (
     PartitionState,
-    TopicState,
+    SourceState,
     message_limit,
     next_cut,
     partition_state,
@@ -19,7 +19,7 @@ from workers.pipeline.sources.plan import (
 )
 
 SOURCE = TopicSource("broker:9092", "orders")
-NEW = TopicState({0: (0, 10), 1: (3, 3)}, {0: 0, 1: 3})
+NEW = SourceState({0: (0, 10), 1: (3, 3)}, {0: 0, 1: 3})
 
 
 def position(offset: int, ms: int | None = None, active_ms: int = 0) -> PartitionPosition:
@@ -61,19 +61,19 @@ def test_the_first_cut_places_the_partitions_and_the_next_one_reads() -> None:
     assert {n: p.offset for n, p in read.partitions.items()} == {0: 4, 1: 3}
     assert read.records_since(placed) == 4
     assert read.records_since(None) == 0
-    assert TopicCut.from_json(read.to_json()) == read
+    assert SourceCut.from_json(read.to_json()) == read
 
 
 def test_nothing_changes_without_messages_and_without_an_answer() -> None:
-    assert next_cut(None, TopicState(error="away"), SOURCE, 50, 1000, 4) is None
-    cut = TopicCut(SOURCE.identity, {0: position(10), 1: position(3)})
+    assert next_cut(None, SourceState(error="away"), SOURCE, 50, 1000, 4) is None
+    cut = SourceCut(SOURCE.identity, {0: position(10), 1: position(3)})
     assert next_cut(cut, NEW, SOURCE, 60, 1000, 4) is cut
-    assert next_cut(cut, TopicState(error="away"), SOURCE, 60, 1000, 4) is cut
+    assert next_cut(cut, SourceState(error="away"), SOURCE, 60, 1000, 4) is cut
 
 
 def test_a_topic_is_idle_once_all_of_its_partitions_are() -> None:
     """Joins then wait for it no longer, whatever the timestamps of its messages are."""
-    cut = TopicCut(SOURCE.identity, {0: position(10, 5, 100), 1: position(3, 7, 300)}, mark_ms=5)
+    cut = SourceCut(SOURCE.identity, {0: position(10, 5, 100), 1: position(3, 7, 300)}, mark_ms=5)
     assert next_cut(cut, NEW, SOURCE, 1300, 1000, 4) == replace(cut, mark_ms=7)
     idle = next_cut(cut, NEW, SOURCE, 1301, 1000, 4)
     assert idle == replace(cut, mark_ms=7, is_active=False)
@@ -81,12 +81,12 @@ def test_a_topic_is_idle_once_all_of_its_partitions_are() -> None:
 
 
 def test_another_topic_begins_again() -> None:
-    cut = TopicCut("other:9092/orders", {0: position(10)})
+    cut = SourceCut("other:9092/orders", {0: position(10)})
     assert next_cut(cut, NEW, SOURCE, 60, 1000, 4) == next_cut(None, NEW, SOURCE, 60, 1000, 4)
 
 
 def test_an_added_partition_is_placed_at_its_first_message() -> None:
-    cut = TopicCut(SOURCE.identity, {0: position(10)})
+    cut = SourceCut(SOURCE.identity, {0: position(10)})
     grown = next_cut(cut, NEW, replace(SOURCE, start="latest"), 60, 1000, 4)
     assert grown is not None
     assert grown.partitions[1] == position(3, active_ms=60)._replace(added_ms=60)
@@ -103,8 +103,8 @@ def test_an_added_partition_is_placed_at_its_first_message() -> None:
 def test_a_partition_whose_messages_are_gone_stops_or_is_skipped_as_declared(
     offset: int, state: PartitionState, skipped: int
 ) -> None:
-    cut = TopicCut(SOURCE.identity, {0: position(offset, 5), 1: position(3, 9)}, mark_ms=5)
-    ends = TopicState({0: (3, 10), 1: (3, 3)}, {0: 3})
+    cut = SourceCut(SOURCE.identity, {0: position(offset, 5), 1: position(3, 9)}, mark_ms=5)
+    ends = SourceState({0: (3, 10), 1: (3, 3)}, {0: 3})
     assert partition_state(cut.partitions[0], ends.ends[0]) is state
     assert next_cut(cut, ends, SOURCE, 900, 1, 4) is cut, "its watermark is held, too"
     following = next_cut(cut, ends, replace(SOURCE, on_loss="skip"), 900, 1, 4)
@@ -116,8 +116,8 @@ def test_a_partition_whose_messages_are_gone_stops_or_is_skipped_as_declared(
 
 
 def test_partitions_go_round_the_open_split_nodes() -> None:
-    before = TopicCut(SOURCE.identity, {n: position(0) for n in range(5)})
-    end = TopicCut(SOURCE.identity, {n: position(n) for n in range(5)}, mark_ms=9)
+    before = SourceCut(SOURCE.identity, {n: position(0) for n in range(5)})
+    end = SourceCut(SOURCE.identity, {n: position(n) for n in range(5)}, mark_ms=9)
     parts = parts_of(7, "g", before, end, [0, 2], 2)
     numbers = {s: [item.partition for item in part.ranges] for s, part in parts.items()}
     assert numbers == {2: [2, 4], 0: [1, 3]}
@@ -135,7 +135,7 @@ def test_a_batch_is_limited_by_the_bytes_of_its_messages() -> None:
 
 
 def test_the_backlog_is_counted_after_what_the_broker_still_has() -> None:
-    cut = TopicCut(SOURCE.identity, {0: position(1)._replace(appended_ms=70), 1: position(3)})
-    backlog = backlog_of(cut, TopicState({0: (3, 10), 1: (3, 3)}), 100)
+    cut = SourceCut(SOURCE.identity, {0: position(1)._replace(appended_ms=70), 1: position(3)})
+    backlog = backlog_of(cut, SourceState({0: (3, 10), 1: (3, 3)}), 100)
     assert backlog == (7, 70)
-    assert backlog_of(cut, TopicState({0: (0, 1), 1: (3, 3)}), 100) is None
+    assert backlog_of(cut, SourceState({0: (0, 1), 1: (3, 3)}), 100) is None

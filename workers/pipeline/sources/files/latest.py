@@ -11,7 +11,7 @@ from controlplane.wire.sources.files import FileSource
 from workers.pipeline.sources.files.index import FileIndex, IndexedFile
 from workers.pipeline.sources.files.scan import BadFile, scan
 from workers.pipeline.sources.files.store import FileStore, ListedFile, StoreUnavailable
-from workers.pipeline.sources.plan import TopicState
+from workers.pipeline.sources.plan import SourceState
 from workers.pipeline.sources.watcher import PlaceWatcher
 
 # Files that are indexed together, before the planner hears of them.
@@ -58,7 +58,7 @@ class FileWatcher(PlaceWatcher):
                 self._changed.add(file.name)
         ends = dict.fromkeys(range(self._source.partitions), (0, 0))
         ends |= {part: (0, end) for part, end in self._index.ends().items()}
-        self._state = TopicState(ends, dict.fromkeys(ends, 0))
+        self._state = SourceState(ends, dict.fromkeys(ends, 0))
 
     def _refresh(self) -> None:
         self._load()

@@ -20,7 +20,7 @@ from workers.pipeline.sources.entries import Chunk, Decoded, LostRecords, RangeR
 from workers.pipeline.sources.files.index import FileIndex, IndexedFile
 from workers.pipeline.sources.files.scan import STEP
 from workers.pipeline.sources.files.store import FileStore, StoreUnavailable, modified_ms
-from workers.pipeline.sources.plan import PartitionRange, TopicPart
+from workers.pipeline.sources.plan import PartitionRange, SourceRanges
 from workers.pipeline.sources.topic.decode import CHUNK, add_missing, columns_of
 from workers.pipeline.sources.topic.messages import Fetched, row_text
 
@@ -50,7 +50,7 @@ def details_of(
 
 
 def read_ranges(
-    part: TopicPart, source: FileSource, schema: StreamSchema, clock_ms: int
+    part: SourceRanges, source: FileSource, schema: StreamSchema, clock_ms: int
 ) -> Iterator[RangeRecords]:
     """Yield the rows of each range of a part, in order."""
     store = FileStore(source)

@@ -93,8 +93,8 @@ class FileStore:
             raise StoreUnavailable(f"{name} cannot be found: {error}"[:300]) from error
         return _listed(info, name) if info.type is fs.FileType.File else None
 
-    def open(self, name: str) -> "FileStream":
-        """Return a file for reading at any place. Raises `OSError` for a link to another place."""
+    def open(self, name: str) -> Any:
+        """Return a file as a `FileStream`. Raises `OSError` for a link to another place."""
         path = f"{self.path}/{name}"
         if self._is_local and not os.path.realpath(path).startswith(f"{self.path}/"):
             raise PermissionError(f"{name} is a link out of the directory")
@@ -129,12 +129,8 @@ class FileStream(io.RawIOBase):
             raise StoreUnavailable(f"{self._name} cannot be read: {error}"[:300]) from error
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Continue at another byte."""
+        """Continue at another byte, and return it."""
         return int(self._stream.seek(offset, whence))
-
-    def tell(self) -> int:
-        """Return the next byte."""
-        return int(self._stream.tell())
 
     def close(self) -> None:
         """Close the file."""

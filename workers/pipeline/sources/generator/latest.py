@@ -7,7 +7,7 @@ from typing import Final
 from controlplane.wire.sources.generator import EventKind, GeneratorSource
 from workers.pipeline.sources.generator.nexmark import count_of
 from workers.pipeline.sources.generator.rates import RateShape
-from workers.pipeline.sources.plan import TopicState
+from workers.pipeline.sources.plan import SourceState
 
 
 def ends_at(source: GeneratorSource, clock_ms: int) -> dict[int, tuple[int, int]]:
@@ -27,10 +27,10 @@ class GeneratorWatcher:
         del cluster, stream
         self._source = source
 
-    def state(self) -> TopicState:
+    def state(self) -> SourceState:
         """Return the ends by the present time."""
         ends = ends_at(self._source, time.time_ns() // 1_000_000)
-        return TopicState(ends, dict.fromkeys(ends, 0))
+        return SourceState(ends, dict.fromkeys(ends, 0))
 
     def commit(self, offsets: Mapping[int, int]) -> None:
         """Do nothing: events are never gone."""

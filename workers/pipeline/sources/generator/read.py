@@ -10,14 +10,14 @@ from controlplane.wire.sources.generator import EventKind, GeneratorSource
 from workers.pipeline.sources.entries import Chunk, Decoded, RangeRecords
 from workers.pipeline.sources.generator.nexmark import Events, batch_of, numbers_of
 from workers.pipeline.sources.generator.rates import RateShape
-from workers.pipeline.sources.plan import TopicPart
+from workers.pipeline.sources.plan import SourceRanges
 
 _CHUNK: Final = 10_000
 _NO_FAULTS: Final[dict[int, str]] = {}
 
 
 def read_ranges(
-    part: TopicPart, source: GeneratorSource, schema: StreamSchema, clock_ms: int
+    part: SourceRanges, source: GeneratorSource, schema: StreamSchema, clock_ms: int
 ) -> Iterator[RangeRecords]:
     """Yield the events of each range of a part, in order."""
     del clock_ms

@@ -14,7 +14,7 @@ from controlplane.wire.topics.clients import (
     partitions_of,
 )
 from controlplane.wire.topics.source import TopicSource
-from workers.pipeline.sources.plan import TopicState
+from workers.pipeline.sources.plan import SourceState
 from workers.pipeline.sources.watcher import PlaceWatcher
 
 
@@ -37,7 +37,7 @@ class TopicWatcher(PlaceWatcher):
         partitions = partitions_of(consumer, topic)
         ends = ends_of(consumer, topic, partitions)
         starts = self._state.starts or self._starts(consumer, ends)
-        self._state = TopicState(ends, starts)
+        self._state = SourceState(ends, starts)
         offsets = self._offsets
         if offsets != self._committed:
             commit_offsets(consumer, topic, offsets)

@@ -25,7 +25,7 @@ from controlplane.wire.schema import StreamSchema
 from controlplane.wire.topics.clients import consumer_of, ends_of
 from controlplane.wire.topics.source import TopicSource
 from workers.pipeline.sources.entries import Chunk, LostRecords, RangeRecords
-from workers.pipeline.sources.plan import PartitionRange, TopicPart
+from workers.pipeline.sources.plan import PartitionRange, SourceRanges
 from workers.pipeline.sources.topic.decode import CHUNK, decode
 from workers.pipeline.sources.topic.messages import Fetched, letter_data
 
@@ -151,7 +151,7 @@ def reader_of(source: TopicSource, group: str) -> TopicReader:
 
 
 def read_ranges(
-    part: TopicPart, source: TopicSource, schema: StreamSchema, clock_ms: int
+    part: SourceRanges, source: TopicSource, schema: StreamSchema, clock_ms: int
 ) -> Iterator[RangeRecords]:
     """Yield what is read of each range of a part, in order."""
     try:

@@ -15,18 +15,24 @@ import redis
 from controlplane.wire.log.values import NO_TIME, LogEntry, StreamBacklog
 from controlplane.wire.routing.drop_rules import INPUT
 from controlplane.wire.topics.base import StreamSource
-from controlplane.wire.topics.cut import TopicCut
+from controlplane.wire.topics.cut import SourceCut
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.shedding.drops import LadderDrops
 from workers.pipeline.sources.entries import entries_of
 from workers.pipeline.sources.lag import (
-    TopicArrivals,
+    SourceArrivals,
     backlog_of,
     status_of,
     unread_of,
     write_status,
 )
-from workers.pipeline.sources.plan import TopicPart, TopicState, message_limit, next_cut, parts_of
+from workers.pipeline.sources.plan import (
+    SourceRanges,
+    SourceState,
+    message_limit,
+    next_cut,
+    parts_of,
+)
 from workers.pipeline.sources.retained import committed_of
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer
 
@@ -34,7 +40,7 @@ from workers.pipeline.split_nodes.projection import DeadLetterBuffer
 class SourceWatcher(Protocol):
     """Knows in the driver how far the partitions of a source reach."""
 
-    def state(self) -> TopicState:
+    def state(self) -> SourceState:
         """Return what is known; only the first call may wait, up to 10 s."""
         ...
 
@@ -48,8 +54,8 @@ class SourceWatcher(Protocol):
 
 
 @dataclass
-class TopicPlanner:
-    """Plans the cuts of a cluster's topics; one thread for each follows its brokers."""
+class SourcePlanner:
+    """Plans the cuts of a cluster's sources; one thread for each follows its place."""
 
     cluster: str
     _watchers: dict[int, tuple[str, SourceWatcher]] = field(default_factory=dict)
@@ -57,28 +63,26 @@ class TopicPlanner:
     def next_cuts(
         self,
         client: "redis.Redis",
-        before: Mapping[int, TopicCut],
+        before: Mapping[int, SourceCut],
         table: CompiledTable,
         clock_ms: int,
         records: int,
         max_bytes: int,
-    ) -> dict[int, TopicCut]:
-        """Return the cuts at the end of the next batch, and store what pages show of the topics.
+    ) -> dict[int, SourceCut]:
+        """Return the cuts at the end of the next batch, and store what pages show of the sources.
 
         `before`: the cuts of the batch before, with what it has read. `records`, `max_bytes`: of
-        all topics together.
+        all sources together.
         """
         sources = table.table.sources
         for stream in self._watchers.keys() - sources.keys():
             self._watchers.pop(stream)[1].close()
-        result, topics = {}, max(1, len(sources))
+        result, count = {}, max(1, len(sources))
         for stream, source in sources.items():
             known = before.get(stream)
             schema = table.table.schemas.get(stream)
             idle_ms = round(schema.idle_after_s * 1000) if schema else 0
-            limit = message_limit(
-                records // topics, known.size if known else 0, max_bytes // topics
-            )
+            limit = message_limit(records // count, known.size if known else 0, max_bytes // count)
             state = self._watcher(stream, table).state()
             cut = next_cut(known, state, source, clock_ms, idle_ms, limit)
             if cut is not None:
@@ -88,25 +92,25 @@ class TopicPlanner:
         write_status(client, self.cluster, rows)
         return result
 
-    def behind(self, cuts: Mapping[int, TopicCut], clock_ms: int) -> dict[int, StreamBacklog]:
+    def behind(self, cuts: Mapping[int, SourceCut], clock_ms: int) -> dict[int, StreamBacklog]:
         """Return the backlogs after cuts by stream, without empty ones."""
         known = {s: backlog_of(cut, self._watchers[s][1].state(), clock_ms)
                  for s, cut in cuts.items() if s in self._watchers}  # fmt: skip
         return {stream: backlog for stream, backlog in known.items() if backlog is not None}
 
-    def arrivals(self, cuts: Mapping[int, TopicCut]) -> dict[int, TopicArrivals]:
-        """Return what has arrived in topics, and what is unread after cuts, by stream."""
+    def arrivals(self, cuts: Mapping[int, SourceCut]) -> dict[int, SourceArrivals]:
+        """Return what has arrived in sources, and what is unread after cuts, by stream."""
         result = {}
         for stream, cut in cuts.items():
             if stream in self._watchers:
                 ends = self._watchers[stream][1].state().ends
                 unread = sum(unread_of(p, ends.get(n)) for n, p in cut.partitions.items())
                 total = sum(end for _, end in ends.values())
-                result[stream] = TopicArrivals(total, unread, cut.newest_ms())
+                result[stream] = SourceArrivals(total, unread, cut.newest_ms())
         return result
 
-    def commit(self, cuts: Mapping[int, TopicCut]) -> None:
-        """Let the consumer groups have the offsets of a finished batch."""
+    def commit(self, cuts: Mapping[int, SourceCut]) -> None:
+        """Let the sources have the offsets of a finished batch."""
         for stream, cut in cuts.items():
             if stream in self._watchers:
                 self._watchers[stream][1].commit(committed_of(cut))
@@ -129,22 +133,22 @@ def _module(source: StreamSource, name: str) -> Any:
 
 
 @cache
-def planner_of(cluster: str) -> TopicPlanner:
-    """Return this process's planner of a cluster's topics."""
-    return TopicPlanner(cluster)
+def planner_of(cluster: str) -> SourcePlanner:
+    """Return this process's planner of a cluster's sources."""
+    return SourcePlanner(cluster)
 
 
 def parts_by_split(
     cluster: str,
-    before: Mapping[int, TopicCut],
-    end: Mapping[int, TopicCut],
+    before: Mapping[int, SourceCut],
+    end: Mapping[int, SourceCut],
     table: CompiledTable | None,
     splits: Sequence[int],
     *,
     is_skipped: bool = False,
-) -> dict[int, list[TopicPart]]:
-    """Return what each split node reads of topics between two cuts, by split node."""
-    result: dict[int, list[TopicPart]] = {split: [] for split in splits}
+) -> dict[int, list[SourceRanges]]:
+    """Return what each split node reads of sources between two cuts, by split node."""
+    result: dict[int, list[SourceRanges]] = {split: [] for split in splits}
     for stream, cut in end.items():
         source = None if table is None else table.table.sources.get(stream)
         if table is None or source is None:
@@ -160,7 +164,7 @@ def parts_by_split(
 
 
 def _details(
-    source: StreamSource, cluster: str, stream: int, parts: Iterable[TopicPart]
+    source: StreamSource, cluster: str, stream: int, parts: Iterable[SourceRanges]
 ) -> Mapping[int, Any]:
     """Return by partition what readers of a source need besides the ranges of parts."""
     ranges = [item for part in parts for item in part.ranges]
@@ -168,17 +172,17 @@ def _details(
     return {} if find is None else find(source, cluster, stream, ranges)
 
 
-def read_topics(
-    parts: Sequence[TopicPart],
+def read_sources(
+    parts: Sequence[SourceRanges],
     entries: dict[int, list[LogEntry]],
     table: CompiledTable,
     drops: LadderDrops,
     clock_ms: int,
     dead: DeadLetterBuffer,
 ) -> tuple[dict[int, list[LogEntry]], dict[str, Any]]:
-    """Return the entries of a split node with those of its topics, and the report about these.
+    """Return the entries of a split node with those of its sources, and the report about these.
 
-    `entries`: those of the log, which for a topic has records that were appended again.
+    `entries`: those of the log, which for a source has records that were appended again.
     """
     if not parts:
         return entries, {}
@@ -194,7 +198,7 @@ def read_topics(
         ranges = _module(source, "read").read_ranges(part, source, schema, clock_ms)
         batch = entries_of(part, ranges, schema, clock_ms, dead, is_needed=is_needed)
         reports[str(stream)] = batch.report
-        # The watermark of a topic holds for them, too: a closed window stays as it is.
+        # The watermark of a source holds for them, too: a closed window stays as it is.
         again = [replace(entry, mark_ms=part.mark_ms, newest_ms=NO_TIME)
                  for entry in result.get(stream, ())]  # fmt: skip
         if every := [*again, *batch.entries[stream]]:
@@ -203,8 +207,8 @@ def read_topics(
 
 
 def cuts_after(
-    client: "redis.Redis", cluster: str, cuts: Mapping[int, TopicCut], batch: int
-) -> dict[int, TopicCut]:
+    client: "redis.Redis", cluster: str, cuts: Mapping[int, SourceCut], batch: int
+) -> dict[int, SourceCut]:
     """Return the cuts of a batch with what it has read, by its telemetry row.
 
     As they are if Redis has lost the row: watermarks then continue from what is known.
@@ -215,8 +219,8 @@ def cuts_after(
     rows = newest_rows(client, cluster, 1)
     if not rows or rows[0].get("batch") != batch:
         return dict(cuts)
-    topics = rows[0].get("topics", {})
-    read = {int(stream): TopicCut.from_json(cut) for stream, cut in topics.items()}
+    known = rows[0].get("topics", {})
+    read = {int(stream): SourceCut.from_json(cut) for stream, cut in known.items()}
     same = {s: cut for s, cut in read.items() if s in cuts and cut.identity == cuts[s].identity}
     return {**cuts, **same}
 
