@@ -15,7 +15,7 @@ from controlplane.alerts.readings import AlertReading, ClusterReadings
 from controlplane.models import Cluster, Node, Task
 from controlplane.telemetry.grid import Grid
 from controlplane.telemetry.measures import TEN_S
-from controlplane.telemetry.series import read
+from controlplane.telemetry.series import fitting_seconds, read
 from dashboard.clusters.charts import readings_in
 from dashboard.csv_files import csv_file
 from dashboard.figures.buckets import LOADS, NodeSeries, heat_of
@@ -96,19 +96,27 @@ def node_table(
         .values_list("node")
         .annotate(Count("query", distinct=True))
     )
-    if time_range.live:
-        # As the tiles: the periods of a long range are longer than the window.
-        begin = readings.end - readings.period
-        series = read(cluster, _SERIES, begin, readings.end, TEN_S, nodes=cluster.slots)
-    window = series.window()
-    return NodeTable(
-        rows=[
-            _row(node, hosted.get(node.pk, 0), window, line, readings)
-            for node, line in zip(shown, lines, strict=True)
-        ],
-        limit=readings[AlertMeasure.LOAD].limit,
-        total=len(nodes),
-    )
+    # The periods of a long range are longer than the window of now.
+    window = _window(cluster, readings) if time_range.live else series.window()
+    rows = [
+        _row(node, hosted.get(node.pk, 0), window, line, readings)
+        for node, line in zip(shown, lines, strict=True)
+    ]
+    return NodeTable(rows, readings[AlertMeasure.LOAD].limit, len(nodes))
+
+
+def node_bars(cluster: Cluster, readings: ClusterReadings) -> NodeTable:
+    """Return the nodes as `node_table` does, without their queries and lines."""
+    nodes, window = list(cluster.nodes.order_by("index")), _window(cluster, readings)
+    rows = [_row(node, 0, window, (), readings) for node in nodes[:MOST]]
+    return NodeTable(rows, readings[AlertMeasure.LOAD].limit, len(nodes))
+
+
+def _window(cluster: Cluster, readings: ClusterReadings) -> Grid:
+    """Return the series over the time of the readings, in periods as those of the tiles."""
+    begin, end = readings.end - readings.period, readings.end
+    seconds = fitting_seconds(begin, end, least=TEN_S)
+    return read(cluster, _SERIES, begin, end, seconds, nodes=cluster.slots).window()
 
 
 def _row(

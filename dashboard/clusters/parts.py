@@ -20,7 +20,7 @@ from controlplane.proposals.listing import UNLISTED
 from dashboard.clusters.charts import readings_in
 from dashboard.clusters.first_steps import first_steps
 from dashboard.clusters.headline import headline_of
-from dashboard.clusters.node_rows import node_table
+from dashboard.clusters.node_rows import node_bars, node_table
 from dashboard.clusters.scenarios import open_rows
 from dashboard.clusters.strip import strip_of
 from dashboard.figures.flow import FlowBar, flow_drawing
@@ -63,9 +63,11 @@ def strip(request: PageRequest, cluster: Cluster) -> HttpResponse:
 def nodes(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render the nodes with their means over the range: as bars or as a table."""
     time_range = requested_range(request)
-    context = nodes_of(cluster, time_range, readings_in(cluster, time_range))
-    part = "bars" if request.htmx.target == "bars" else "nodes"
-    return render_page(request, f"_cluster_{part}.html", context)
+    readings = readings_in(cluster, time_range)
+    if request.htmx.target == "bars":
+        bars = {"table": node_bars(cluster, readings), "tile_span": span_text(readings)}
+        return render_page(request, "_cluster_bars.html", bars)
+    return render_page(request, "_cluster_nodes.html", nodes_of(cluster, time_range, readings))
 
 
 @cluster_page
