@@ -22,7 +22,7 @@ from django.db.models import Q
 from controlplane.connections import redis_client
 from controlplane.integrations import outbound
 from controlplane.models import Query, Stream
-from controlplane.topology.topics.declaration import source_of
+from controlplane.wire.sources.kinds import source_from_json
 from controlplane.wire.topics.source import TopicSource
 
 logger = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ def _input(namespace: str, cluster: str, stream: Stream) -> dict[str, Any]:
     columns = stream.schema.get("columns", ())
     fields = [{"name": column["name"], "type": column["type"]} for column in columns]
     facets = {"schema": _facet(_COLUMNS, {"fields": fields})}
-    source = source_of(stream.source)
+    source = source_from_json(stream.source) if stream.source else None
     if isinstance(source, TopicSource):
         server = source.servers.partition(",")[0]
         return {"namespace": f"kafka://{server}", "name": source.topic, "facets": facets}
