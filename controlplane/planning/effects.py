@@ -82,7 +82,7 @@ def _loads_without(model: LoadModel, unit: int, source: int, target: int) -> Flo
     """Return the loads without the move of a unit from a node to another."""
     if model.is_partial[unit]:
         # Its part depends on the other tasks of both nodes.
-        return model.at(unit, source).loads
+        return model.moved(unit, source).loads
     loads = model.loads.copy()
     loads[source] += model.added_to(unit, source)
     loads[target] -= model.removed_from(unit, target)

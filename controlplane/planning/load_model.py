@@ -294,8 +294,8 @@ class LoadModel:
         is_missing = self.readers[node, read] == 0
         return float(self.rates[read] @ (is_missing * (1 - self.partial[node, read])))
 
-    def at(self, unit: int, node: int) -> Self:
-        """Return the loads with a unit at another node, by its position."""
+    def moved(self, unit: int, node: int) -> Self:
+        """Return the loads with a unit on another node, by its position."""
         nodes = self.nodes.copy()
         nodes[unit] = node
         return replace(self, nodes=nodes)
