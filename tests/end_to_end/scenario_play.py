@@ -14,8 +14,9 @@ from tests.end_to_end.mixed_plan import post, read, wait_for
 PATIENCE_S: Final = 900
 # The part of the promised gain by which the measured one may differ.
 RANGE: Final = 0.25
-# Alerts and plans follow each other quickly, yet after what is measured of the last plan.
-QUICK: Final = {"alert_hold_s": 15, "cooldown_s": 30}
+# Alerts and plans follow each other quickly, yet after what is measured of the last plan, and when
+# most of the minute that a plan is computed from is of the scenario.
+QUICK: Final = {"alert_hold_s": 45, "cooldown_s": 30}
 AS_BEFORE: Final = {"alert_hold_s": 60, "cooldown_s": 60}
 # The states of a plan that was not approved; the loops replace it by another one.
 REFUSED: Final = ("ready", "stale", "superseded")
