@@ -3,11 +3,11 @@
 Measures, the order of moves, budgets and the effects of single actions use this model only.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, takewhile
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing.cluster_actions import SetCapacity, SetDropRule
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
 from controlplane.wire.routing.query_actions import SetKeyGrouping, SetTaskCount
+
+# A smaller part of the records of a query is none.
+LEAST_ADDED: Final = 0.01
 
 Task = tuple[int, int]
 # Query, task, node, share of the query's records, bytes of state.
@@ -293,6 +296,19 @@ class LoadModel:
         read = self._streams_of(unit)
         is_missing = self.readers[node, read] == 0
         return float(self.rates[read] @ (is_missing * (1 - self.partial[node, read])))
+
+    def added_parts(self, streams: Sequence[int]) -> Floats:
+        """Return the part of these streams' records that each node does not receive, float64[k].
+
+        At least `LEAST_ADDED`; 1 without records.
+        """
+        read = arrays.positions(self.streams, np.array(streams, np.int64))
+        total = self.rates[read].sum()
+        missing = (1 - self.received[:, read]) @ self.rates[read]
+        parts: Floats = (
+            np.maximum(LEAST_ADDED, missing / total) if total else np.ones(len(self.indices))
+        )
+        return parts
 
     def moved(self, unit: int, node: int) -> Self:
         """Return the loads with a unit on another node, by its position."""

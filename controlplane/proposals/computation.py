@@ -114,27 +114,42 @@ def _computed(proposal: Proposal) -> dict[str, Any]:
         )  # fmt: skip
         return computed, dict(result.bounds)
 
-    def decided(progress: Progress) -> tuple[_Plan, Judgement | None]:
-        computed, bounds = plan(proposal.parameters, progress)
-        judgement = gate.decide(computed)
-        if judgement is not None:
-            took_s = time.monotonic() - started
-            better = _better(proposal, gate, partial(plan, progress=progress), took_s)
-            judgement = judgement.with_better(better)
-        return (computed, bounds), judgement
+    def decided(progress: Progress) -> tuple[_Plan, Judgement | None, Mapping[str, Any]]:
+        return _decided(proposal, gate, partial(plan, progress=progress))
 
     optimizers.load()
-    pair, judgement = run_in_child(decided, proposal_limits(), _heartbeat_of(proposal))
+    pair, judgement, parameters = run_in_child(decided, proposal_limits(), _heartbeat_of(proposal))
     computed, bounds = pair
     computed.predicted["computed_s"] = round(time.monotonic() - started, 3)
     computed.predicted["limits"] = cluster_limits(proposal.cluster, policy)
     return computed.columns() | {
+        "parameters": parameters,
         "judgement": judgement.to_json() if judgement is not None else {},
         "progress": 1.0,
         "snapshot_row": row,
         "snapshot_version": row.value().version,
         "bounds": bounds,
     }
+
+
+def _decided(
+    proposal: Proposal, gate: PlanGate, plan: Callable[[Mapping[str, Any]], _Plan]
+) -> tuple[_Plan, Judgement | None, Mapping[str, Any]]:
+    """Return a plan, why it is not offered, and its parameters.
+
+    A monitor has chosen the slack of its request, so it takes the one from which a better plan
+    begins; people choose it.
+    """
+    started, parameters = time.monotonic(), proposal.parameters
+    pair = plan(parameters)
+    judgement = gate.decide(pair[0])
+    if judgement is None:
+        return pair, None, parameters
+    better = _better(proposal, gate, plan, time.monotonic() - started)
+    if better is not None and not better.is_limit and proposal.origin == Proposal.Origin.WATCH:
+        wider = {**parameters, better.parameter: better.value}
+        return plan(wider), None, wider
+    return pair, judgement.with_better(better), parameters
 
 
 def _better(

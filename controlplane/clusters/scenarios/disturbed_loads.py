@@ -5,7 +5,7 @@ at every hour of a demonstration.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +21,7 @@ from controlplane.plans.plan import TaskMove
 from controlplane.policies.store import policy_of
 from controlplane.wire.routing.query_actions import MoveTasks
 
+ALL_STREAMS: Final = "*"
 # So many times its limit is what exceeds it clearly.
 CLEARLY: Final = 1.8
 # One of so many queries of the other nodes gathers on one node.
@@ -41,11 +42,11 @@ _SHARES: Final = 200
 
 @dataclass(frozen=True)
 class DisturbedPlacement:
-    """Moves of queries, the nodes that they leave, and the factor of all streams' records."""
+    """Moves of queries, the nodes that they leave, and factors of streams' records, by name."""
 
     moves: Sequence[MoveTasks]
     nodes: Sequence[int]
-    factor: float
+    factors: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,17 @@ def uneven_moves(cluster: Cluster, node: int) -> DisturbedPlacement:
     model = _model(cluster)
     target = int(np.flatnonzero(model.indices == node)[0])
     movable = np.flatnonzero(model.nodes[: len(model.ids)] != target)[::GATHERED]
-    return _moved(cluster, model, movable, np.full(len(movable), target), CLEARLY)
+    moves, after = _moved(model, movable, np.full(len(movable), target))
+    factor = _factor(_imbalance(after), CLEARLY * policy_of(cluster).watch_imbalance)
+    return DisturbedPlacement(moves, (), {ALL_STREAMS: factor})
 
 
 def scattered_from(cluster: Cluster) -> DisturbedPlacement:
-    """Return moves of all tasks from the second half of the active nodes to the first half."""
+    """Return moves of all tasks from the second half of the active nodes to the first half.
+
+    The streams that queries on the fewest nodes read get so many records that tasks which read them
+    there make the nodes uneven once the others are back: moving these tasks moves the records, too.
+    """
     model = _model(cluster)
     active = cluster.nodes.filter(active=True, index__lt=cluster.slots).order_by("index")
     places = np.searchsorted(model.indices, list(active.values_list("index", flat=True)))
@@ -77,9 +84,14 @@ def scattered_from(cluster: Cluster) -> DisturbedPlacement:
     if not len(leave):
         raise Conflict("no_such_node", f"{cluster.name} has no second node that could leave")
     movable = np.flatnonzero(np.isin(model.nodes, leave))
-    targets = np.resize(stay, len(movable))
-    plan = _moved(cluster, model, movable, targets, 1.0)
-    return DisturbedPlacement(plan.moves, model.indices[leave].tolist(), plan.factor)
+    moves, after = _moved(model, movable, np.resize(stay, len(movable)))
+    nodes = dict(zip(after.streams.tolist(), (after.readers > 0).sum(axis=0).tolist(), strict=True))
+    rare = _rarely_read(cluster, nodes)
+    excess = CLEARLY * policy_of(cluster).watch_imbalance - _imbalance(after)
+    rate = excess * model.capacities[stay].mean() / (1 / len(stay) - 1 / len(places))
+    factor = round(1 + max(0.0, float(rate)) / _weight(rare), 2)
+    left = model.indices[leave].tolist()
+    return DisturbedPlacement(moves, left, {stream.name: factor for stream in rare})
 
 
 def overload_factor(cluster: Cluster) -> float:
@@ -136,23 +148,36 @@ def hot_stream(cluster: Cluster) -> GrownStream:
     return GrownStream(chosen.name, round(1 + float(rate) / chosen.weight, 2))
 
 
+def _rarely_read(cluster: Cluster, nodes: Mapping[int, int]) -> list[Stream]:
+    """Return the streams that the fewest nodes read and that have some records together.
+
+    `nodes`: the number of nodes by stream. Raises `Conflict` no_stream.
+    """
+    streams = list(Stream.objects.filter(cluster=cluster).only("name", "rate", "declared_rate"))
+    known = [stream for stream in streams if stream.weight > 0]
+    for most in sorted({nodes.get(stream.pk, 0) for stream in known}):
+        chosen = [stream for stream in known if nodes.get(stream.pk, 0) <= most]
+        if _weight(chosen) >= _weight(streams) / _SHARES:
+            return chosen
+    raise Conflict("no_stream", f"No stream of {cluster.name} has records")
+
+
+def _imbalance(model: LoadModel) -> float:
+    return imbalance(model.loads / model.capacities)
+
+
 def _model(cluster: Cluster) -> LoadModel:
     return LoadModel.of(take_snapshot(cluster.pk, cluster.nu))
 
 
-def _moved(
-    cluster: Cluster, model: LoadModel, units: Ints, targets: Ints, times: float
-) -> DisturbedPlacement:
-    """Return the moves of units; with the factor, the imbalance is so many times its limit."""
+def _moved(model: LoadModel, units: Ints, targets: Ints) -> tuple[Sequence[MoveTasks], LoadModel]:
+    """Return the moves of units, and the loads after them."""
     names = [(int(query), 0) for query in model.ids] + list(model.tasks)
     indices, moves = model.indices.tolist(), []
     for unit, place in zip(units.tolist(), targets.tolist(), strict=True):
         query, task = names[unit]
         moves.append(TaskMove(query, task, indices[int(model.nodes[unit])], indices[place]))
-    after = model.with_moves(moves)
-    limit = policy_of(cluster).watch_imbalance
-    factor = _factor(imbalance(after.loads / after.capacities), times * limit)
-    return DisturbedPlacement([move.action for move in moves], (), factor)
+    return [move.action for move in moves], model.with_moves(moves)
 
 
 def _factor(value: float, wanted: float) -> float:

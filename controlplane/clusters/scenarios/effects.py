@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from controlplane.access.roles import Actor, Automatic
 from controlplane.clusters.scenarios.disturbed_loads import (
+    ALL_STREAMS,
     grown_stream,
     hot_stream,
     overload_factor,
@@ -42,7 +43,6 @@ SLOWED: Final = 1 / 3
 RUSH: Final = 3.0
 # The loads of the tasks of a new query are measured after this time.
 MEASURED: Final = timedelta(seconds=60)
-ALL_STREAMS: Final = "*"
 _US: Final = 1_000_000
 _WEIR: Final = Automatic("weir")
 Kind = Scenario.Kind
@@ -73,14 +73,14 @@ def planned_effect(cluster: Cluster, kind: str, node: int | None) -> PlannedEffe
 def _uneven_queries(cluster: Cluster, node: int | None) -> PlannedEffect:
     assert node is not None, "the scenario is about a node"
     plan = uneven_moves(cluster, node)
-    return PlannedEffect(node, plan.moves, {ALL_STREAMS: plan.factor})
+    return PlannedEffect(node, plan.moves, plan.factors)
 
 
 def _node_returns(cluster: Cluster, _: int | None) -> PlannedEffect:
     plan = scattered_from(cluster)
     away = [SetNodeActive(index, active=False) for index in plan.nodes]
-    factors, before = {ALL_STREAMS: plan.factor}, {"active": list(plan.nodes)}
-    return PlannedEffect(None, [*away, *plan.moves], factors, before)
+    before = {"active": list(plan.nodes)}
+    return PlannedEffect(None, [*away, *plan.moves], plan.factors, before)
 
 
 def _hot_key(cluster: Cluster, _: int | None) -> PlannedEffect:

@@ -44,7 +44,7 @@ KINDS: Final[Mapping[str, ScenarioKind]] = {
         ScenarioKind(
             Scenario.Kind.NODE_RETURNS, "Nodes return",
             "Half of the nodes leave. They are back without work when a query of several tasks"
-            " runs on the others.",
+            " runs on the others, and streams that few other queries read have risen.",
             planner="migration",
             alerts=("imbalance",),
             plan="moves tasks of that query with their state to the nodes that are back",

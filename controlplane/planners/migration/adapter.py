@@ -1,14 +1,18 @@
 """Adapter of the migration planner: a problem per split query, plans of moves of tasks."""
 
+import math
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
+from algorithms.errors import InfeasibleTau
 from algorithms.migration.planner import PLANNER
 from algorithms.migration.problem import MigrationProblem
+from algorithms.vocabulary import MAX_SLACK
 from controlplane.errors import Conflict
 from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanRequest, WatchSupport
-from controlplane.planning.load_model import LoadModel
+from controlplane.planning.load_model import LEAST_ADDED, LoadModel
 from controlplane.planning.resolution import resolve
 from controlplane.plans.snapshot import ClusterSnapshot, SplitQueryRow
 from controlplane.wire.routing.query_actions import MoveTasks
@@ -32,7 +36,7 @@ def plan_migration(request: PlanRequest) -> PlannerResult:
     bound, model = 0.0, LoadModel.of(snapshot)
     for number, query in enumerate(split, start=1):
         problem, labels = task_problem(snapshot, query, float(request.parameters["tau"]), model)
-        plan = request.algorithm.solve(problem, request.own)
+        plan = _solved(request, problem)
         bound += plan.lower_bound
         moves = _moves(query, problem, labels, plan.assignment)
         model = model.after(resolve(snapshot, moves))
@@ -41,17 +45,27 @@ def plan_migration(request: PlanRequest) -> PlannerResult:
     return PlannerResult(actions, {"bytes": bound})
 
 
+def _solved(request: PlanRequest, problem: MigrationProblem) -> Any:
+    """Return the plan of a problem, as even as tasks allow that are too large for tau."""
+    try:
+        return request.algorithm.solve(problem, request.own)
+    except InfeasibleTau as infeasible:
+        least = min(MAX_SLACK, math.nextafter(infeasible.smallest, math.inf))
+        return request.algorithm.solve(replace(problem, tau=least), request.own)
+
+
 def task_problem(
     snapshot: ClusterSnapshot, query: SplitQueryRow, tau: float, model: LoadModel
 ) -> tuple[MigrationProblem, list[int]]:
     """Return the problem of one split query, and the node index of each of its nodes.
 
-    `model`: the loads of all nodes; each node gets work by the room that all other tasks leave, so
-    that the loads of nodes are even. Nodes with tasks come first, in the order of the tasks, then
-    the other active nodes, without the fullest ones if the query has fewer tasks than nodes.
+    `model`: the loads of all nodes. Each node gets work by the room that all other tasks leave, so
+    that no node has more than (1 + tau) times the load at which all nodes are even. Nodes with
+    tasks come first, in the order of the tasks, then the other active nodes, without the fullest
+    ones if the query has fewer tasks than nodes.
     """
     ranges, work, state = query.ranges, query.work, query.state
-    capacity = _room(snapshot, query, model)
+    capacity = _room(snapshot, query, model, tau)
     holding = list(dict.fromkeys(node for node, _, _ in ranges))
     others = [n for n in sorted(capacity, key=lambda n: (-capacity[n], n)) if n not in holding]
     room = max(0, len(work) - sum(capacity[node] > 0 for node in holding))
@@ -64,36 +78,43 @@ def task_problem(
     speeds = np.array([capacity[node] for node in labels])
     # Without measures, tasks count equally.
     works = work if any(work) else [1.0] * len(work)
+    # Work up to the room of each node, which is more than its share of the work.
+    uneven = max(tau, float(speeds.sum()) / sum(work) - 1) if any(work) else tau
+    uneven = min(uneven, MAX_SLACK)
     problem = MigrationProblem.of_owner(
-        works, state, owner, len(labels), int((speeds > 0).sum()), tau, speeds
+        works, state, owner, len(labels), int((speeds > 0).sum()), uneven, speeds
     )
     return problem, labels
 
 
-def _room(snapshot: ClusterSnapshot, query: SplitQueryRow, model: LoadModel) -> dict[int, float]:
-    """Return the records/s of a query at which the nodes are loaded evenly, by index of the node.
+def _room(
+    snapshot: ClusterSnapshot, query: SplitQueryRow, model: LoadModel, tau: float
+) -> dict[int, float]:
+    """Return the records/s of a query for which the nodes have room, by index of the node.
 
-    Nodes that other tasks load more than that have no room; inactive nodes have none.
+    A node that already receives a part of the records has room for more of them, and one that
+    receives them all for every task. Nodes that other tasks load more than the even load have
+    none; inactive nodes neither.
     """
-    nodes = [node for node in snapshot.nodes if node.active]
-    capacities = np.array([node.capacity for node in nodes])
-    left = model.without(query.id).loads.tolist()
-    loads = dict(zip(model.indices.tolist(), left, strict=True))
-    work = sum(query.work)
     capacity = {node.index: node.capacity if node.active else 0.0 for node in snapshot.nodes}
+    work, left = sum(query.work), model.without(query.id)
     if not work:
         return capacity
-    others = np.array([max(0.0, loads[node.index]) for node in nodes])
+    active = [place for place, index in enumerate(model.indices.tolist()) if capacity[index]]
+    added, capacities = left.added_parts(query.streams)[active], model.capacities[active]
+    others = np.maximum(0.0, left.loads[active])
     # The fullest nodes are left out until all others take the work at one level.
     order = np.argsort(others / capacities)
     level = 0.0
     for count in range(1, len(order) + 1):
         taken = order[:count]
-        level = float((others[taken].sum() + work) / capacities[taken].sum())
+        of_work = 1 / added[taken]
+        level = float((others[taken] @ of_work + work) / (capacities[taken] @ of_work))
         if count == len(order) or level <= (others / capacities)[order[count]]:
             break
-    room = np.maximum(0.0, level * capacities - others)
-    return capacity | dict(zip((node.index for node in nodes), room.tolist(), strict=True))
+    room = np.maximum(0.0, (1 + tau) * level * capacities - others) / added
+    room[added <= LEAST_ADDED] = work
+    return capacity | dict(zip(model.indices[active].tolist(), room.tolist(), strict=True))
 
 
 def _moves(

@@ -1,12 +1,15 @@
 """The outcome of a plan by the policy's limits, and the plans of goals."""
 
+from typing import Any
+
 import pytest
 from django.utils import timezone
 
 from algorithms.placement.improve import Goal
-from controlplane.access.roles import Actor
+from controlplane.access.roles import Actor, Automatic
 from controlplane.errors import Invalid, Unusable
 from controlplane.models import Cluster, Proposal
+from controlplane.planning.adapter import PlannerResult
 from controlplane.planning.plan_summary import PlanSummary
 from controlplane.policies.gate import Judgement
 from controlplane.policies.grades import Grade
@@ -155,3 +158,30 @@ def test_a_better_plan_begins_at_a_wider_limit(operator: Actor, sf: Cluster) -> 
     assert judgement.better.after == pytest.approx(1.0)
     again = requests.request_again(operator, proposal, better=True)
     assert again.parameters == proposal.parameters, "people change limits"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_monitor", [True, False])
+def test_a_monitor_takes_the_slack_from_which_a_better_plan_begins(
+    operator: Actor, sf: Cluster, monkeypatch: pytest.MonkeyPatch, *, is_monitor: bool
+) -> None:
+    """People, who choose the slack themselves, are told it."""
+    cluster, plan_for = scattered(operator, sf), computation.plan_for
+
+    def from_forty_percent(*request: Any) -> PlannerResult:
+        result = plan_for(*request)
+        return result if request[2]["nu"] >= 0.4 else PlannerResult([], {})
+
+    monkeypatch.setattr(computation, "plan_for", from_forty_percent)
+    actor = Automatic("watch") if is_monitor else operator
+    proposal = requests.request(actor, cluster, "mms", {"nu": 0.1}, planner="placement")
+    computation.compute(proposal.pk)
+    proposal.refresh_from_db()
+    judgement = Judgement.from_json(proposal.judgement)
+    if is_monitor:
+        assert (proposal.state, proposal.parameters["nu"], judgement) == ("ready", 0.4, None)
+    else:
+        assert judgement is not None
+        assert judgement.better is not None
+        assert (judgement.better.parameter, judgement.better.value) == ("nu", 0.4)
+        assert (proposal.state, proposal.parameters["nu"]) == ("no better plan", 0.1)

@@ -133,6 +133,20 @@ def test_placement_has_a_gain_for_uneven_queries(cluster: Cluster) -> None:  # n
     assert proposal.before["imbalance"] > limit >= proposal.after["imbalance"]
 
 
+def test_migration_has_a_gain_for_nodes_that_return(cluster: Cluster) -> None:  # noqa: F811
+    """The streams that no query of one task reads rise, and its tasks move them to the nodes."""
+    made.placed(made.actor(), cluster, {f"q{n}": [f"s{2 + n % 4}"] for n in range(8)})
+    cluster.refresh_from_db()
+    row = start(cluster, "node_returns")
+    assert row.factors.keys() == {"s0", "s1"}
+    made.placed_split(made.actor(name="a-splitter"), cluster)
+    scenarios.reconcile_scenarios(row.started_at + timedelta(minutes=2))
+    proposal = offered(cluster, "migration")
+    assert proposal.state == "ready"
+    limit = policy_of(cluster).watch_imbalance
+    assert proposal.before["imbalance"] > 1.5 * limit > limit >= proposal.after["imbalance"]
+
+
 def test_admission_has_a_gain_for_a_grown_stream(cluster: Cluster) -> None:  # noqa: F811
     start(cluster, "growing_stream")
     proposal = offered(cluster, "admission")

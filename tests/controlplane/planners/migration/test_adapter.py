@@ -1,5 +1,7 @@
 """Plans of migration: tasks go where the other tasks of the cluster leave room."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -33,8 +35,8 @@ def snapshot(busy: float, *, active: bool = True) -> ClusterSnapshot:
     )
 
 
-def after(given: ClusterSnapshot) -> LoadModel:
-    plan = ADAPTER.plan_for("single_step", {"tau": 0.1}, given, lambda _: None)
+def after(given: ClusterSnapshot, tau: float = 0.1) -> LoadModel:
+    plan = ADAPTER.plan_for("single_step", {"tau": tau}, given, lambda _: None)
     return LoadModel.of(given).after(resolve(given, plan.actions))
 
 
@@ -53,3 +55,21 @@ def test_nodes_that_return_take_tasks_by_the_room_of_all_nodes(
 def test_inactive_nodes_take_no_task() -> None:
     loads = after(snapshot(50.0, active=False)).loads
     assert np.array_equal(loads[[0, 1, 3]] > 0, [True, True, False])
+
+
+def test_tasks_stay_where_their_records_arrive_anyway() -> None:
+    given = snapshot(0.0)
+    read_all = [query._replace(streams=[2]) for query in given.queries]
+    model = after(replace(given, queries=read_all))
+    assert model.loads.tolist() == [80.0, 80.0, 0.0, 0.0]
+
+
+def test_more_uneven_work_leaves_more_tasks_where_they_are() -> None:
+    """The first two nodes receive a fifth of the records anyway."""
+    streams = [StreamRow(1, 16.0), StreamRow(2, 64.0)]
+    given = replace(snapshot(0.0), streams=streams)
+    split = [query._replace(streams=[1, 2]) for query in given.split]
+    factors = [
+        after(replace(given, split=split), tau).replication_factor for tau in (0.1, 0.2, 0.8)
+    ]
+    assert factors == [pytest.approx(1.35), pytest.approx(1.3), pytest.approx(1.2)]
