@@ -99,8 +99,8 @@ def test_the_recommended_plan_ends_the_alert_and_keeps_its_promise(
     until(page, lambda: is_measured(page))
     kept = []
     for _ in range(RUNS):
-        # A scenario is sized by the rates of streams, which follow the end of the one before.
-        page.wait_for_timeout(60_000)
+        # A scenario is sized by the rates of the last minute, which must be after the one before.
+        page.wait_for_timeout(120_000)
         settle(page, ALERTS)
         entry = play(page, kind)
         kept.append(keeps_its_promise(kind, entry))
