@@ -45,7 +45,7 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 _ALL = ["workers", *lab_values("workers.lab:TASK_PACKAGES")]
 app.autodiscover_tasks([os.environ["WEIR_TASKS"]] if "WEIR_TASKS" in os.environ else _ALL)
 # The spans of the tasks that this process executes, by task id.
-_spans: dict[str, ExitStack] = {}
+_task_spans: dict[str, ExitStack] = {}
 _PERIODS_S = {
     RECONCILE_ROUTING: 5,
     RECONCILE_SCENARIOS: 5,
@@ -91,12 +91,14 @@ def note_origin(headers: dict[str, Any], **_: Any) -> None:
 def begin_span(task_id: str, task: Any, **_: Any) -> None:
     """Begin the span of a task that a traced request or task has sent."""
     if parent := task.request.get(traces.HEADER):
-        _spans[task_id] = stack = ExitStack()
-        stack.enter_context(traces.span(task.name, parent, **{"messaging.message.id": task_id}))
+        _task_spans[task_id] = stack = ExitStack()
+        stack.enter_context(
+            traces.start_span(task.name, parent, **{"messaging.message.id": task_id})
+        )
 
 
 @task_postrun.connect
 def end_span(task_id: str, **_: Any) -> None:
     """End the span of a task."""
-    if stack := _spans.pop(task_id, None):
+    if stack := _task_spans.pop(task_id, None):
         stack.close()

@@ -52,12 +52,12 @@ def _traced(
 
     def respond(request: HttpRequest) -> HttpResponse:
         method = str(request.method)
-        with traces.span(method, request.headers.get(traces.HEADER, "")) as span:
+        with traces.start_span(method, request.headers.get(traces.HEADER, "")) as request_span:
             response = get_response(request)
-            if span is not None:
+            if request_span is not None:
                 route = getattr(request.resolver_match, "route", "")
-                span.update_name(f"{method} /{route}")
-                span.set_attributes({
+                request_span.update_name(f"{method} /{route}")
+                request_span.set_attributes({
                     "http.request.method": method, "http.route": f"/{route}",
                     "http.response.status_code": response.status_code,
                     "weir.request_id": request_ids.request_id(request),

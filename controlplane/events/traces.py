@@ -23,7 +23,7 @@ def use(tracer: "Tracer | None") -> None:
 
 
 @contextmanager
-def span(name: str, parent: str = "", **attributes: Any) -> "Iterator[Span | None]":
+def start_span(name: str, parent: str = "", **attributes: Any) -> "Iterator[Span | None]":
     """Yield the span of what is done meanwhile, None if no spans are recorded.
 
     `parent`: a traceparent; without a valid one the span belongs to the current one, or begins a

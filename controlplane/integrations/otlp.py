@@ -26,12 +26,12 @@ PERIOD_MS = 1000
 class Exporter(SpanExporter):
     """Sends spans to the destination of the settings, in the thread of the processor."""
 
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+    def export(self, recorded: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send spans once."""
         headers = {"Content-Type": "application/x-protobuf"}
         if settings.OTLP_TOKEN:
             headers["Authorization"] = f"Bearer {settings.OTLP_TOKEN}"
-        body = encode_spans(spans).SerializeToString()
+        body = encode_spans(recorded).SerializeToString()
         try:
             target = outbound.resolved(settings.OTLP_URL)
             status, answer = outbound.post(target, headers, body)
@@ -39,12 +39,12 @@ class Exporter(SpanExporter):
             status, answer = 0, str(error)
         if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
             return SpanExportResult.SUCCESS
-        logger.warning("%d spans are lost: %s %.200s", len(spans), status or "", answer)
+        logger.warning("%d spans are lost: %s %.200s", len(recorded), status or "", answer)
         return SpanExportResult.FAILURE
 
 
 def start() -> TracerProvider:
-    """Record the spans of this process, and of those that it forks, and send them."""
+    """Record and send the spans of this process and of its forks."""
     provider = TracerProvider(resource=Resource.create({"service.name": "weir"}))
     provider.add_span_processor(BatchSpanProcessor(Exporter(), schedule_delay_millis=PERIOD_MS))
     traces.use(provider.get_tracer("weir"))
