@@ -17,7 +17,7 @@ from tests.controlplane.api.callers import get, scripted
 from tests.dashboard.conftest import browser_of
 from tests.support.attached import message, progress_event, spark_progress
 
-NONE: Final = {"eventTime": {}}
+NONE: Final[dict[str, Any]] = {"eventTime": {}}
 Change = Callable[[int], dict[str, Any]]
 
 

@@ -93,7 +93,7 @@ def test_a_query_is_traced_to_the_batch_that_reads_it(
 
 def test_every_step_of_an_execution_is_of_the_trace_of_its_proposal(collector: Collector) -> None:
     """Steps follow from periodic tasks, which have no trace."""
-    by = actor()
+    by = actor("approver")
     cluster = small_cluster(by)
     scattered(by, cluster)
     answer = post(scripted(by), "/clusters/sf/proposals", {"algorithm": "mms"}, **CALLER)
