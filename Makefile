@@ -25,7 +25,7 @@ N ?= 2
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test nightly mutants install packages lint format types contracts check lock bench screenshots clean
+.PHONY: help run test nightly mutants install packages lint format types contracts check lock bench site screenshots clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -97,10 +97,13 @@ bench: $(INSTALLED) ## run the benchmarks and print their tables
 	@chromium="$$(.ci/chromium)" && java="$$($(PY) -m controlplane.processes.runtime.java $(VENV)/java)" && \
 	exec env CHROMIUM="$$chromium" JAVA_HOME="$$java" $(PY) -m benchmarks
 
+site: $(INSTALLED) ## build the documentation as a site in .site
+	$(PY) -m mkdocs build --strict
+
 screenshots: $(INSTALLED) ## draw docs/images from a running Weir; D=FOLDER: every page, both themes, two widths; P=a,b: these
 	@chromium="$$(.ci/chromium)" && exec env CHROMIUM="$$chromium" DJANGO_SETTINGS_MODULE=controlplane.settings \
 	$(PY) -m docs.screenshots $(if $(D),--all $(D)) $(if $(P),--pages $(P))
 
 clean: ## remove .venv and caches; the data directory stays
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
+	rm -rf $(VENV) .site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,6 +1,7 @@
 """The Django application that holds Weir's rows."""
 
 from django.apps import AppConfig
+from django.conf import settings
 
 
 class ControlPlaneConfig(AppConfig):
@@ -18,3 +19,7 @@ class ControlPlaneConfig(AppConfig):
         single_sign_on.check()
         breached_passwords.check()
         signals.connect()
+        if settings.OTLP_URL:
+            from controlplane.integrations import otlp  # noqa: PLC0415 - an extra
+
+            otlp.start()

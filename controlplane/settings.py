@@ -322,6 +322,9 @@ DEFAULT_FROM_EMAIL = env.text("WEIR_EMAIL_FROM", "weir@localhost")
 # Where events of OpenLineage are sent, "" for nowhere.
 OPENLINEAGE_URL = env.text("WEIR_OPENLINEAGE_URL")
 OPENLINEAGE_TOKEN = env.secret("WEIR_OPENLINEAGE_TOKEN")
+# Where spans of OpenTelemetry are sent, "" for nowhere.
+OTLP_URL = env.text("WEIR_OTLP_URL")
+OTLP_TOKEN = env.secret("WEIR_OTLP_TOKEN")
 # A directory of descriptions that clusters follow, and what of it Weir applies automatically.
 DESCRIPTIONS = env.text("WEIR_DESCRIPTIONS")
 DESCRIPTIONS_APPLY = env.choice("WEIR_DESCRIPTIONS_APPLY", ("0", "1", "prune"))

@@ -1,15 +1,17 @@
 """The Celery application: what runs, when the beat calls it, and how it meets Django."""
 
 import os
+from contextlib import ExitStack
 from typing import Any
 
 from celery import Celery
-from celery.signals import before_task_publish
+from celery.signals import before_task_publish, task_postrun, task_prerun
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 
 from django.conf import settings
 
+from controlplane.events import traces
 from controlplane.events.task_names import (
     FIT_FORECASTERS,
     FOLLOW_DESCRIPTIONS,
@@ -42,6 +44,8 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 # All tasks, or those of one package: a worker without the planners takes a third of the memory.
 _ALL = ["workers", *lab_values("workers.lab:TASK_PACKAGES")]
 app.autodiscover_tasks([os.environ["WEIR_TASKS"]] if "WEIR_TASKS" in os.environ else _ALL)
+# The spans of the tasks that this process executes, by task id.
+_task_spans: dict[str, ExitStack] = {}
 _PERIODS_S = {
     RECONCILE_ROUTING: 5,
     RECONCILE_SCENARIOS: 5,
@@ -76,6 +80,25 @@ app.conf.beat_schedule_filename = str(settings.DATA_DIR / "celerybeat-schedule")
 
 
 @before_task_publish.connect
-def note_time(headers: dict[str, Any], **_: Any) -> None:
-    """Add the time of sending to a task, which shows how long it has waited."""
+def note_origin(headers: dict[str, Any], **_: Any) -> None:
+    """Add the time of sending to a task, which shows how long it has waited, and its trace."""
     headers[QUEUED_MS] = now_ms()
+    if context := traces.current():
+        headers[traces.HEADER] = context
+
+
+@task_prerun.connect
+def begin_span(task_id: str, task: Any, **_: Any) -> None:
+    """Begin the span of a task that a traced request or task has sent."""
+    if parent := task.request.get(traces.HEADER):
+        _task_spans[task_id] = stack = ExitStack()
+        stack.enter_context(
+            traces.start_span(task.name, parent, **{"messaging.message.id": task_id})
+        )
+
+
+@task_postrun.connect
+def end_span(task_id: str, **_: Any) -> None:
+    """End the span of a task."""
+    if stack := _task_spans.pop(task_id, None):
+        stack.close()

@@ -1,11 +1,15 @@
 """Middleware: request id and security headers."""
 
 from collections.abc import Callable
+from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 
 from controlplane.access import request_ids
+from controlplane.events import traces
 
+# Requests with these methods change nothing.
+_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 # The texts of the two style elements that plotly.min.js creates, which are known: an empty one, to
 # which it adds rules by script, and the rules of its maps. The tests in a browser fail if another
 # version of Plotly creates others. It also sets empty style attributes, at colour bars: the hash of
@@ -33,9 +37,32 @@ def with_request_id(
         request.id = identity  # type: ignore[attr-defined]
         # Not ended here: Django logs what it refused once all middleware is through.
         request_ids.begin(identity)
-        response = get_response(request)
+        answer = get_response if request.method in _SAFE else _traced(get_response)
+        response = answer(request)
         response[request_ids.HEADER] = identity
         return response
+
+    return respond
+
+
+def _traced(
+    get_response: Callable[[HttpRequest], HttpResponse],
+) -> Callable[[HttpRequest], HttpResponse]:
+    """Return what answers a request in a span, of the caller's trace if it names one."""
+
+    def respond(request: HttpRequest) -> HttpResponse:
+        method = str(request.method)
+        with traces.start_span(method, request.headers.get(traces.HEADER, "")) as request_span:
+            response = get_response(request)
+            if request_span is not None:
+                route = getattr(request.resolver_match, "route", "")
+                request_span.update_name(f"{method} /{route}")
+                request_span.set_attributes({
+                    "http.request.method": method, "http.route": f"/{route}",
+                    "http.response.status_code": response.status_code,
+                    "weir.request_id": request_ids.request_id(request),
+                })  # fmt: skip
+            return response
 
     return respond
 

@@ -23,7 +23,7 @@ class ProcessOut(Schema):
     state: running, silent, or unknown while Redis, which has the heartbeats, does not respond.
     since: the last heartbeat, null before the first; silent_s: the time since then if it is silent.
     effect: what does not happen without it; essential: whether Weir is not ready without it.
-    cluster: of a driver, else "".
+    cluster: of a driver, else ""; host: the host of its agent, "" if no agent has the cluster.
     """
 
     process: str = below("kind.name")
@@ -34,6 +34,7 @@ class ProcessOut(Schema):
     since: datetime | None
     silent_s: float | None
     cluster: str
+    host: str
 
 
 class ChildProcessOut(Schema):

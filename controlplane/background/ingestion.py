@@ -15,6 +15,7 @@ from django.db import connection, transaction
 from django.db.models import Min
 from django.utils import timezone
 
+from controlplane.events import traces
 from controlplane.events.publish import send_samples
 from controlplane.health import failed_queries, skipped_batches
 from controlplane.models import Cluster, Node, Query, RoutingVersion, Stream
@@ -138,7 +139,7 @@ def store(
         shedding_history.record(cluster, rows, samples)
         edge_periods.record(cluster, rows)
         count_late(cluster, rows)
-        _acknowledge(cluster.pk, max(row["version"] for row in rows))
+        _acknowledge(cluster, rows)
         acknowledgement.acknowledge(cluster, rows, samples)
         failed_queries.end_failed(cluster, rows)
         skipped_batches.record_done(cluster, rows)
@@ -213,17 +214,28 @@ def count_late(cluster: Cluster, rows: Sequence[Row]) -> None:
             )
 
 
-def _acknowledge(cluster_id: int, version: int) -> None:
+def _acknowledge(cluster: Cluster, rows: Sequence[Row]) -> None:
     """Record that the pipeline runs a version, and mark the versions up to it as applied.
 
     A version that was never decided is not one.
     """
+    version = max(row["version"] for row in rows)
     behind = Cluster.objects.filter(
-        pk=cluster_id, applied_version__lt=version, routing_version__gte=version
+        pk=cluster.pk, applied_version__lt=version, routing_version__gte=version
     )
     if behind.update(applied_version=version) != 1:
         return
-    waiting = RoutingVersion.objects.filter(
-        cluster=cluster_id, version__lte=version, applied_at=None
-    )
+    waiting = RoutingVersion.objects.filter(cluster=cluster, version__lte=version, applied_at=None)
+    for traced in waiting.exclude(traceparent=""):
+        _trace(cluster, traced, rows)
     waiting.update(applied_at=datetime.now(UTC))
+
+
+def _trace(cluster: Cluster, version: RoutingVersion, rows: Sequence[Row]) -> None:
+    """Record the spans of a version, from its decision on, and of the first batch that has it."""
+    row = next(row for row in rows if row["version"] >= version.version)
+    end = moment_of(row["emitted_ms"])
+    about = {"weir.cluster": cluster.slug, "weir.version": version.version}
+    parent = traces.record("routing version", version.traceparent, version.created_at, end, **about)
+    start = moment_of(row.get("read_ms") or row["emitted_ms"])
+    traces.record("batch", parent, start, end, **about, **{"weir.batch": row["batch"]})

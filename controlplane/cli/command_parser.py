@@ -17,7 +17,7 @@ LOCAL: Final = {
 }
 # Commands that run, prepare and manage the Weir of this machine: they start without Django.
 SITE: Final = frozenset({
-    "site.serve", "site.process", "site.prepare", "site.manage",
+    "site.serve", "site.process", "site.executor", "site.prepare", "site.manage",
     "backups.backup", "backups.restore", "backups.upgrade",
 })  # fmt: skip
 

@@ -124,6 +124,8 @@ def _serve(commands: Any) -> None:
     sub.add_argument("name", help="agent, beat, lab, relay, web, webhooks or worker")
     about = "run none: exit code 0 if one of the kind has a young heartbeat, else 1"
     sub.add_argument("--check", action="store_true", help=about)
+    about = "become an executor of Spark on Kubernetes, which starts it"
+    add_command(commands, "executor", "site.executor", about)
     about = "collect static files and compile in advance, so that starts and plans are faster"
     add_command(commands, "prepare", "site.prepare", about)
     about = "copy the databases of this Weir, and while it is stopped Redis and checkpoints"

@@ -70,6 +70,8 @@ def progress_values(progress: Mapping[str, Any], moment: datetime) -> dict[str, 
         "state_rows": state["rows"] if state else None,
         "state_bytes": state["bytes"] if state else None,
         "state_dropped": state["dropped"] if state else None,
+        "state_updated": state["updated"] if state else None,
+        "state_partitions": state["partitions"] if state else None,
         "watermark_ms": round(watermark.timestamp() * 1000) if watermark else None,
         "lags": [lag_of(source)[0] for source in progress["sources"]],
     }

@@ -35,12 +35,13 @@ class JobIn(_Part):
 
 
 class StateIn(_Part):
-    """State of a run, summed over its operators."""
+    """State of a run, summed over its operators; partitions of the operator with most."""
 
     rows: Count = 0
     updated: Count = 0
     bytes: Count = 0
     dropped: Count = 0
+    partitions: Count = 0
 
 
 class SourceIn(_Part):

@@ -94,9 +94,9 @@ class AttachedProgress(models.Model):
     """One micro-batch of a run, or after 15 minutes the merged batches of a minute.
 
     `t`: the start of the batch. `values`: t (ms since the epoch), batch, rows, input and processed
-    (rows/s), duration_ms, phases (ms by Spark's names), state_rows, state_bytes, state_dropped
-    (null without state), watermark_ms (null before the first event), lags (by source, null if
-    the source reports none).
+    (rows/s), duration_ms, phases (ms by Spark's names), state_rows, state_bytes, state_dropped,
+    state_updated, state_partitions (null without state), watermark_ms (null before the first
+    event), lags (by source, null if the source reports none).
     """
 
     query = models.ForeignKey(AttachedQuery, on_delete=models.CASCADE, related_name="progress")

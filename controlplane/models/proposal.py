@@ -52,7 +52,7 @@ class Proposal(models.Model):
     `estimate`: the estimated need of the computation at the request. `attempts` counts the claims
     of workers: a worker writes only while the number is that of its claim. `slot`: the computing
     slot that the present claim occupies; `beat_at`: the last heartbeat of its worker. `error_code`:
-    a stable name of a failure.
+    a stable name of a failure. `traceparent`: the trace of the request, "" if it is not traced.
     """
 
     State = State
@@ -84,6 +84,7 @@ class Proposal(models.Model):
     requested_by = models.CharField(max_length=150, blank=True)
     requested_at = models.DateTimeField()
     four_eyes = models.BooleanField(default=False)
+    traceparent = models.CharField(max_length=55, blank=True)
     approved_by = models.CharField(max_length=150, blank=True)
     approved_at = models.DateTimeField(null=True, blank=True)
     decided_by = models.CharField(max_length=150, blank=True)

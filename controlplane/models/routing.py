@@ -7,7 +7,10 @@ from controlplane.models.proposal import Proposal
 
 
 class RoutingVersion(models.Model):
-    """The change from the previous version, as the wire's operations; `actor`: a user name."""
+    """The change from the previous version, as the wire's operations; `actor`: a user name.
+
+    `traceparent`: the trace of the request that caused it, "" if it is not traced.
+    """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="routing_versions")
     version = models.PositiveBigIntegerField()
@@ -17,6 +20,7 @@ class RoutingVersion(models.Model):
     proposal = models.ForeignKey(
         Proposal, on_delete=models.PROTECT, null=True, blank=True, related_name="routing_versions"
     )
+    traceparent = models.CharField(max_length=55, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     published_at = models.DateTimeField(null=True, blank=True)
     applied_at = models.DateTimeField(null=True, blank=True)

@@ -10,6 +10,7 @@ from django.utils import timezone
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Conflict, Invalid
+from controlplane.events import traces
 from controlplane.models import Proposal
 from controlplane.planning.computation import compute_plan
 from controlplane.plans.proposal_states import BY_NAME
@@ -98,6 +99,7 @@ def _columns(proposal: Proposal, dropped: set[int], actor: Actor) -> dict[str, A
         "progress": 1.0,
         "requested_by": actor.name,
         "requested_at": timezone.now(),
+        "traceparent": traces.current(),
         "four_eyes": policy.four_eyes,
     }
 

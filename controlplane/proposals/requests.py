@@ -15,6 +15,7 @@ from algorithms.vocabulary import ParameterField
 from controlplane.access import audit
 from controlplane.access.roles import Actor, Automatic, require_operator
 from controlplane.errors import Invalid, Unusable
+from controlplane.events import traces
 from controlplane.events.task_names import COMPUTE_PROPOSAL, send_on_commit
 from controlplane.models import Cluster, Comparison, Proposal, Query
 from controlplane.planning.adapter import Defaults, Missing, PlannerAdapter
@@ -172,6 +173,7 @@ def _created(actor: Actor, cluster: Cluster, **columns: Any) -> Proposal:
         origin="watch" if isinstance(actor, Automatic) else "person",
         requested_by=actor.name,
         requested_at=timezone.now(),
+        traceparent=traces.current(),
         four_eyes=policy_of(cluster).four_eyes,
     )
 

@@ -8,6 +8,7 @@ from typing import ParamSpec, TypeVar
 from django.db import transaction
 
 from controlplane.errors import Conflict, VersionMoved
+from controlplane.events import traces
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Proposal, RoutingVersion
 from controlplane.wire.routing.action_json import action_from_json, action_to_json
@@ -66,6 +67,7 @@ def append(
         reason=reason[:300],
         actor=actor,
         proposal=proposal,
+        traceparent=(proposal.traceparent if proposal else "") or traces.current(),
     )
     executed = None if proposal is None else proposal.pk
     announce(cluster_id, event("routing", reason, version=version, proposal=executed))

@@ -12,6 +12,7 @@ from controlplane.alerts.readings import ClusterReadings
 from controlplane.catalog.queries import state_counts
 from controlplane.cluster_spec.following import followed
 from controlplane.clusters.flow import FlowUnit, flow_of
+from controlplane.health.liveness.status import host_of
 from controlplane.health.summary import health_of
 from controlplane.models import Cluster, Proposal, Stream
 from controlplane.policies.store import policy_of
@@ -111,6 +112,7 @@ def summary_of(
         "counts": state_counts(cluster),
         "streams": Stream.objects.filter(cluster=cluster).count(),
         "followed": followed(cluster),
+        "host": host_of(cluster),
     }
 
 

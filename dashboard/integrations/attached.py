@@ -8,6 +8,7 @@ from django.shortcuts import redirect
 from django.utils import timezone
 
 from controlplane.integrations import attached_jobs
+from controlplane.integrations.attached_advice import advice_of
 from controlplane.integrations.attached_jobs import lag_of
 from controlplane.integrations.attached_list import (
     LOST,
@@ -55,6 +56,7 @@ def detail(request: PageRequest, pk: int) -> HttpResponse:
         "query": row.query,
         "job": row.query.job,
         "lost": row.state == LOST,
+        "advice": [] if row.query.over else advice_of(row.query),
         "sources": [_source(source) for source in row.query.sources],
         "tiles": attached_query_tiles(row.query, row.state, _behind(row.query)),
         "span": _time_range(request, row.query),

@@ -7,6 +7,8 @@ from typing import Final
 
 import pytest
 
+from docs.site_pages import anchor
+
 ROOT: Final = Path(__file__).parents[2]
 FOLDERS: Final = (
     "algorithms",
@@ -42,9 +44,8 @@ def modules() -> list[str]:
 
 @cache
 def anchors(page: Path) -> set[str]:
-    """Return the anchors of a page's headings, as GitHub forms them."""
-    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", text.lower()).replace(" ", "-") for text in headings}
+    """Return the anchors of a page's headings."""
+    return {anchor(text) for text in re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -59,8 +60,8 @@ def test_modules_that_a_page_names_exist(page: str) -> None:
 def test_links_of_a_page_lead_to_files_and_sections(page: str) -> None:
     source = ROOT / page
     dead = []
-    for name, anchor in LINK.findall(source.read_text()):
+    for name, section in LINK.findall(source.read_text()):
         target = (source.parent / name).resolve() if name else source
-        if not target.exists() or (anchor and anchor not in anchors(target)):
-            dead.append(f"{name}#{anchor}")
+        if not target.exists() or (section and section not in anchors(target)):
+            dead.append(f"{name}#{section}")
     assert not dead

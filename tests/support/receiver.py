@@ -29,7 +29,9 @@ def receiving() -> Iterator[Receiver]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            sent = self.rfile.read(int(self.headers["Content-Length"]))
+            # Of bytes that are no text, nothing is lost.
+            body = sent.decode(errors="surrogateescape")
             found.came.put(({name.lower(): text for name, text in self.headers.items()}, body))
             found.open.wait()
             self.send_response(found.answers.pop(0) if found.answers else 200)

@@ -19,6 +19,7 @@ import pyspark
 
 from controlplane.processes.runtime.java import find_java
 from tests.support.driver import Driver
+from tests.support.kubernetes import Pods
 from tests.support.redis_server import free_port
 
 HOST: Final = "127.0.0.1"
@@ -37,6 +38,10 @@ class Standalone:
     url: str
     page: str
     workers: list[psutil.Process]
+
+    def settings(self) -> tuple[str, ...]:
+        """Return what Spark needs to know of it."""
+        return (f"spark.cores.max={len(self.workers)}",)
 
     def executors(self) -> dict[str, psutil.Process]:
         """Return the JVM of each executor that runs, as its nodes' reports name it."""
@@ -64,18 +69,20 @@ class Standalone:
 
 
 class ClusterDriver(Driver):
-    """`python -m workers.pipeline` on a standalone cluster."""
+    """`python -m workers.pipeline` on a standalone cluster, or in pods."""
 
-    def __init__(self, standalone: Standalone, redis_url: str, directory: Path, nodes: int) -> None:
+    def __init__(
+        self, cluster: Standalone | Pods, redis_url: str, directory: Path, nodes: int
+    ) -> None:
         settings = (
-            f"spark.cores.max={len(standalone.workers)}",
+            *cluster.settings(),
             "spark.executor.memory=512m",
             f"spark.executor.extraJavaOptions={_QUICK}",
             f"spark.driver.extraJavaOptions={_QUICK}",
         )
         environment = {"WEIR_SPARK_CONF": shlex.join(settings)}
         super().__init__(redis_url, directory, "sf", environment, nodes=nodes)
-        self._master = standalone.url
+        self._master = cluster.url
 
     def command(self) -> list[str]:
         return [*super().command(), "--master", self._master]

@@ -20,7 +20,7 @@ from django.db import close_old_connections
 
 from controlplane.installation import env
 from controlplane.processes.runtime.errors import CheckFailed
-from controlplane.processes.runtime.leases import ALONE_S, Leases, holder_of, identity_of
+from controlplane.processes.runtime.leases import AGENTS, ALONE_S, Leases, holder_of, identity_of
 from controlplane.wire.redis_clients import connect
 from workers.agent.agent import Agent, Wanted
 from workers.agent.driver import Site, pipeline_command, site_of
@@ -109,7 +109,7 @@ def _agent(site: Site, spares: Spares) -> Agent:
 
     client = connect(site.redis_url)
     leases = Leases(
-        site.redis_url, "agent", holder_of(site.data),
+        site.redis_url, AGENTS, holder_of(site.data),
         place=identity_of(site.checkpoint("").parent), alone_s=ALONE_S,
     )  # fmt: skip
     users = DriverUsers(client, site.redis_url, settings.SECRET_KEY, leases)

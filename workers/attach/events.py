@@ -3,7 +3,7 @@
 An event is {kind, id, run, name, at} and, by its kind, {progress} or {error, error_class}; `at` is
 ISO 8601 in UTC. A progress is {batch, rows, input_rate, processed_rate, duration_ms, phases,
 state, watermark, sources, sink}: rates in rows/s, phases in ms by Spark's names, state rows and
-bytes summed over the operators.
+bytes summed over the operators, partitions of the operator with most.
 """
 
 from __future__ import annotations
@@ -112,9 +112,13 @@ def _state(operators: list[dict[str, Any]]) -> dict[str, int] | None:
         "bytes": "memoryUsedBytes",
         "dropped": "numRowsDroppedByWatermark",
     }
-    return {
+    sums = {
         name: sum(int(operator.get(field) or 0) for operator in operators)
         for name, field in names.items()
+    }
+    return {
+        **sums,
+        "partitions": max(int(item.get("numShufflePartitions") or 0) for item in operators),
     }
 
 

@@ -17,6 +17,7 @@ from controlplane.api.common.schemas import Time, below, columns_of, list_of, sh
 from controlplane.api.common.security import caller, open_to
 from controlplane.formats.moments import shifted
 from controlplane.integrations import attached_jobs
+from controlplane.integrations.attached_advice import Advice, advice_of
 from controlplane.integrations.attached_list import (
     JobFilters,
     RunRow,
@@ -49,6 +50,8 @@ class AttachedProgressOut(Schema):
     state_rows: int | None
     state_bytes: int | None
     state_dropped: int | None
+    state_updated: int | None = None
+    state_partitions: int | None = None
     watermark_ms: int | None
     lags: list[float | None]
 
@@ -73,6 +76,25 @@ class AttachedRunOut(
     def resolve_last(row: RunRow) -> dict[str, Any] | None:
         """Return the newest progress, None before the first."""
         return row.query.last or None
+
+
+class AdviceOut(Schema):
+    """What to change in a job: cause has the figures, code the rule."""
+
+    code: str
+    cause: str
+    action: str
+
+
+class AttachedRunDetailOut(AttachedRunOut):
+    """A Spark run with advice from its newest batches."""
+
+    advice: list[AdviceOut]
+
+    @staticmethod
+    def resolve_advice(row: RunRow) -> list[Advice]:
+        """Return what its batches suggest."""
+        return advice_of(row.query)
 
 
 class JobOut(
@@ -132,9 +154,9 @@ def remove_job(request: HttpRequest, pk: int) -> Any:
     return Status(204, None)
 
 
-@router.get("/queries/{int:pk}", response=AttachedRunOut)
+@router.get("/queries/{int:pk}", response=AttachedRunDetailOut)
 def get_query(request: HttpRequest, pk: int) -> Any:
-    """Return one Spark run with its newest progress."""
+    """Return one Spark run with its newest progress, and advice."""
     return run_by_id(pk)
 
 

@@ -1,4 +1,4 @@
-"""The commands of this machine's own Weir, without Django: serve, process, prepare, manage."""
+"""The commands of this machine's own Weir, without Django: serve, process, executor, prepare."""
 
 import os
 import subprocess
@@ -17,6 +17,7 @@ from controlplane.processes.runtime.beats import beat_field, last_beats, newest_
 from controlplane.processes.runtime.checks import prepare_data
 from controlplane.processes.runtime.children import base_environment, commands_apart
 from controlplane.processes.runtime.errors import CheckFailed, RunError
+from controlplane.processes.runtime.java import find_java, wheel_folder
 from controlplane.processes.runtime.leases import holder_of
 from controlplane.processes.runtime.process_kinds import kind_of
 from controlplane.processes.runtime.runner import RunOptions, run
@@ -28,6 +29,16 @@ _PREPARED: Final = (
     "controlplane.installation.assets", "algorithms.warm_up", "algorithms.lab.warm_up",
     "workers.agent.class_archive",
 )  # fmt: skip
+
+# The arguments of an executor in a pod, and the variables in which Spark gives them.
+_BACKEND: Final = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
+_EXECUTOR: Final = {
+    "--driver-url": "SPARK_DRIVER_URL", "--executor-id": "SPARK_EXECUTOR_ID",
+    "--cores": "SPARK_EXECUTOR_CORES", "--app-id": "SPARK_APPLICATION_ID",
+    "--hostname": "SPARK_EXECUTOR_POD_IP", "--podName": "SPARK_EXECUTOR_POD_NAME",
+    "--resourceProfileId": "SPARK_RESOURCE_PROFILE_ID",
+}  # fmt: skip
+_OPTION: Final = "SPARK_JAVA_OPT_"
 
 
 def serve(given: Namespace) -> int:
@@ -91,6 +102,29 @@ def _check(name: str, data: Path) -> int:
     last = newest_by_kind(beats).get(name)
     is_silent = last is None or now_ms() - last > kind_of(name).timeout_s * 1000
     return ExitCode.REFUSED if is_silent else ExitCode.DONE
+
+
+def executor(_given: Namespace) -> NoReturn:
+    """Become an executor of Spark on Kubernetes, which gives its image this word and variables.
+
+    Raises `CliError` without Java or one of the variables.
+    """
+    keep_files_private()
+    try:
+        java = find_java(os.environ, RunOptions.from_environment().data / "java", _print_line)
+        given = [word for name in _EXECUTOR for word in (name, os.environ[_EXECUTOR[name]])]
+        heap = os.environ["SPARK_EXECUTOR_MEMORY"]
+    except CheckFailed as error:
+        raise CliError(ExitCode.REFUSED, str(error), advice=error.advice) from None
+    except KeyError as error:
+        text = f"{error.args[0]} is not set: Spark starts executors in pods by it"
+        raise CliError(ExitCode.WRONG, text) from None
+    numbers = sorted(int(name[len(_OPTION) :]) for name in os.environ if name.startswith(_OPTION))
+    options = [os.environ[f"{_OPTION}{number}"] for number in numbers]
+    paths = [os.environ.get("SPARK_CLASSPATH", ""), f"{wheel_folder('pyspark')}/jars/*"]
+    memory = (f"-Xms{heap}", f"-Xmx{heap}", "-cp", ":".join(filter(None, paths)))
+    binary = str(java.home / "bin" / "java")
+    os.execve(binary, [binary, *options, *memory, _BACKEND, *given], dict(os.environ))  # noqa: S606 - as above
 
 
 def prepare(_given: Namespace) -> None:

@@ -20,6 +20,7 @@ from controlplane.processes.runtime.beats import (
     newest_by_kind,
     now_ms,
 )
+from controlplane.processes.runtime.leases import AGENTS, hosts_of, key_of
 from controlplane.wire import keys
 from controlplane.wire.foreign.entries import (
     SITE,
@@ -59,7 +60,7 @@ class RedisMemory:
 
 @dataclass(frozen=True, slots=True)
 class LivenessReading:
-    """One reading. `beats`: the newest heartbeat by kind (ms).
+    """One reading. `beats`: the newest heartbeat by kind (ms). `hosts`: of the agent by cluster.
 
     `lost_ms`: since when Redis does not respond, None while it does; the rest is empty then.
     """
@@ -70,6 +71,7 @@ class LivenessReading:
     queues: tuple[QueueReading, ...] = ()
     lost_ms: int | None = None
     memory: RedisMemory = field(default_factory=RedisMemory)
+    hosts: dict[str, str] = field(default_factory=dict)
 
 
 class _Kept:
@@ -131,8 +133,9 @@ def _read() -> LivenessReading:
     for name in QUEUES:
         pipe.llen(queue_key(name))
         pipe.lindex(queue_key(name), -1)
+    pipe.hgetall(key_of(AGENTS))
     pipe.info("memory")
-    beats, children, *queues, info = values_of(pipe)
+    beats, children, *queues, leases, info = values_of(pipe)
     at_ms = now_ms()
     rows = zip(QUEUES, queues[::2], queues[1::2], strict=True)
     return LivenessReading(
@@ -147,6 +150,7 @@ def _read() -> LivenessReading:
             )
             for name, length, oldest in rows
         ),
+        hosts=hosts_of(leases if isinstance(leases, dict) else {}, at_ms),
         memory=RedisMemory(int(info["used_memory"]), int(info["maxmemory"])),
     )
 

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, Literal
 
@@ -52,7 +52,8 @@ class ProcessStatus:
     """The status of a kind of process, of a cluster's driver, of Redis or of the database.
 
     `since`: the last heartbeat, None before the first; `silent_s`: the time since then if it is
-    silent. `unknown`: Redis, which has the heartbeats, does not respond.
+    silent. `host`: that of a driver's agent, "" for none. `unknown`: Redis, which has the
+    heartbeats, does not respond.
     """
 
     kind: ProcessKind
@@ -60,6 +61,7 @@ class ProcessStatus:
     since: datetime | None
     silent_s: float | None = None
     cluster: str = ""
+    host: str = ""
 
     @property
     def is_missing(self) -> bool:
@@ -212,11 +214,22 @@ def _silence(statuses: list[ProcessStatus]) -> str:
     return "; ".join(status.text for status in statuses if status.state == "silent")
 
 
+def host_of(cluster: Cluster) -> str:
+    """Return the host whose agent runs a cluster, "" for none."""
+    is_wanted = cluster.desired == Cluster.Desired.RUNNING
+    return read_site().hosts.get(cluster.slug, "") if is_wanted else ""
+
+
 def _drivers(slugs: list[str], reading: LivenessReading) -> list[ProcessStatus]:
     if reading.lost_ms is not None:
         return [ProcessStatus(DRIVER, "unknown", None, cluster=slug) for slug in slugs]
     beats = driver_beats(slugs)
-    return [_status(DRIVER, beats.get(slug), reading.at_ms, slug) for slug in slugs]
+    return [
+        replace(
+            _status(DRIVER, beats.get(slug), reading.at_ms, slug), host=reading.hosts.get(slug, "")
+        )
+        for slug in slugs
+    ]
 
 
 def _status(kind: ProcessKind, beat_ms: int | None, at_ms: int, cluster: str = "") -> ProcessStatus:

@@ -8,7 +8,7 @@ its own time from before each renewal, and ends its work `MARGIN_S` before anoth
 import logging
 import socket
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
@@ -28,8 +28,12 @@ TERM_S: Final = 12.0
 ALONE_S: Final = 75.0
 MARGIN_S: Final = 5.0
 RENEW_S: Final = 2.0
+# The group of the agents, whose leases are clusters.
+AGENTS: Final = "agent"
 # Of a command: several attempts fit into a term.
 ANSWER_S: Final = 1.0
+# Of a lease in Redis: holder, epoch and end.
+_WORDS: Final = 3
 # Members of the group by the end of their term, and leases by name: "<holder> <epoch> <ms>".
 # Arguments: member, terms (ms), then each name with the epoch that the caller believes to
 # hold, or 0. Leases that a Redis without its data lacks are those of their last holder again.
@@ -120,6 +124,24 @@ def identity_of(folder: Path) -> str:
     return path.read_text().strip()
 
 
+def key_of(group: str) -> str:
+    """Return where in Redis the leases of a group are."""
+    return f"weir:leases:{group}"
+
+
+def hosts_of(rows: Mapping[bytes, bytes], at_ms: int) -> dict[str, str]:
+    """Return the host that holds each lease at a time, by the name of the lease.
+
+    `rows`: those of `key_of`; ended leases and rows of another form are left out.
+    """
+    words = {name.decode("utf-8", "replace"): row.split() for name, row in rows.items()}
+    return {
+        name: row[0].decode("utf-8", "replace").partition(":")[0]
+        for name, row in words.items()
+        if len(row) == _WORDS and row[2].isdigit() and int(row[2]) > at_ms
+    }
+
+
 class Leases:
     """The leases of a process in a group of processes.
 
@@ -137,7 +159,7 @@ class Leases:
         term_s: float = TERM_S,
         alone_s: float = TERM_S,
     ) -> None:
-        self.key = f"weir:leases:{group}"
+        self.key = key_of(group)
         self.holder = holder
         self._members_key = f"weir:members:{group}"
         self._member = f"{holder} {place}"

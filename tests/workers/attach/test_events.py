@@ -34,7 +34,13 @@ def test_a_progress_is_told_by_its_measures() -> None:
 
 
 def test_state_is_summed_over_operators() -> None:
-    assert measured()["state"] == {"rows": 60, "updated": 6, "bytes": 5280, "dropped": 2}
+    assert measured()["state"] == {
+        "rows": 60,
+        "updated": 6,
+        "bytes": 5280,
+        "dropped": 2,
+        "partitions": 1,
+    }
     assert measured(stateOperators=[])["state"] is None
 
 

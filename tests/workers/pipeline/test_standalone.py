@@ -1,7 +1,8 @@
-"""A cluster of Spark processes: nodes on several executors, one of which is killed with -9."""
+"""Spark processes, of a standalone cluster and in pods: one of the executors is killed with -9."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import redis
 from controlplane.wire.producer import Producer
 from controlplane.wire.routing.query_actions import AddQuery, MoveTasks
 from tests.support.driver import Driver, Telemetry
+from tests.support.kubernetes import Pods, running_pods
 from tests.support.schemas import assigned
 from tests.support.standalone import ClusterDriver, Standalone, running_standalone
 from tests.support.taxi import STREAMS, taxi_reports
@@ -36,12 +38,16 @@ Reports = Iterator[dict[int, pa.RecordBatch]]
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("running", [running_standalone, running_pods])
 def test_a_killed_executor_loses_and_doubles_nothing(
-    redis_client: "redis.Redis", redis_server: str, tmp_path: Path
+    redis_client: "redis.Redis",
+    redis_server: str,
+    tmp_path: Path,
+    running: Callable[[Path], AbstractContextManager[Standalone | Pods]],
 ) -> None:
     """Per query, stream and minute: count, sum and extremes, exactly."""
     (tmp_path / "spark").mkdir()
-    with running_standalone(tmp_path / "spark") as cluster:
+    with running(tmp_path / "spark") as cluster:
         driver = ClusterDriver(cluster, redis_server, tmp_path, SLOTS)
         world = World(redis_client, driver.cluster)
         world.publish(*assigned(range(1, STREAMS + 1)), *_queries())
@@ -70,7 +76,7 @@ def test_every_executor_is_ended_with_its_cluster(tmp_path: Path) -> None:
 
 
 def _live_through_a_kill(
-    world: World, producer: Producer, driver: Driver, cluster: Standalone
+    world: World, producer: Producer, driver: Driver, cluster: Standalone | Pods
 ) -> str:
     """Feed; kill an executor that has nodes; move tasks and feed on. Return which it was."""
     reports = iter(taxi_reports(limit=200_000))

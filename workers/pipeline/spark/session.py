@@ -308,7 +308,11 @@ def _reachable(engine: SparkSettings) -> dict[str, str]:
     """Return at which address executors reach the driver; nothing if Spark has to find it."""
     if engine.driver_host:
         # The name may be that of a gateway or a service, which is not an address of this machine.
-        return {"spark.driver.host": engine.driver_host, "spark.driver.bindAddress": "0.0.0.0"}  # noqa: S104
+        return {
+            "spark.driver.host": engine.driver_host, "spark.driver.bindAddress": "0.0.0.0",  # noqa: S104
+            # Else executors in pods would connect to the address that the driver listens on.
+            "spark.kubernetes.executor.useDriverPodIP": "false",
+        }  # fmt: skip
     result = _address_towards(engine.master)
     return {"spark.driver.host": result, "spark.driver.bindAddress": result} if result else {}
 

@@ -1,6 +1,7 @@
 """Weir shows its own health: which process is silent since when, and what that holds up."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ from controlplane.processes.runtime.beats import (
     now_ms,
     record_children,
 )
+from controlplane.processes.runtime.leases import AGENTS, Leases, key_of
 from controlplane.processes.runtime.process_kinds import (
     DRIVER,
     EXECUTION,
@@ -203,6 +205,28 @@ def test_a_member_of_one_cluster_sees_its_driver_alone(
     rows = get(scripted(granted("viewer", sf)), "/health").json()["processes"]
     assert [row["cluster"] for row in rows if row["process"] == "driver"] == ["sf"]
     assert Client().get("/api/v1/health").status_code == 401
+
+
+def test_a_running_cluster_names_the_host_of_its_agent(
+    client_of_redis: "redis.Redis", redis_url: str, sf: Cluster, viewer: Actor
+) -> None:
+    """Of a stopped one, and after the end of a lease, there is none."""
+
+    def shown() -> tuple[str, str]:
+        read_site(fresh=True)
+        rows = get(scripted(viewer), "/health").json()["processes"]
+        page = browser_of(viewer).get(reverse("cluster", args=[sf.slug])).content.decode()
+        named = re.search(r'<span id="host"[^>]*>([^<]*)<', page)
+        return "".join(row["host"] for row in rows), named[1] if named else ""
+
+    Leases(redis_url, AGENTS, "host-1:ab").step([sf.slug])
+    assert shown() == ("", "")
+    Cluster.objects.update(desired=Cluster.Desired.RUNNING)
+    assert shown() == ("host-1", "host-1")
+    client_of_redis.hset(key_of(AGENTS), sf.slug, f"host-2:cd 7 {now_ms() - 1}")
+    assert shown() == ("", "")
+    client_of_redis.set(key_of(AGENTS), "of another type")
+    assert shown() == ("", "")
 
 
 def test_old_instances_are_forgotten_but_not_the_last(client_of_redis: "redis.Redis") -> None:

@@ -53,6 +53,7 @@ def test_a_given_address_is_told_to_executors_and_all_are_listened_on() -> None:
     """It may be that of a service in front of this machine."""
     found = settings(4, SparkSettings("yarn", "driver.example.org"))
     assert found["spark.driver.host"] == "driver.example.org"
+    assert found["spark.kubernetes.executor.useDriverPodIP"] == "false"
     assert found["spark.driver.bindAddress"] == "0.0.0.0"
 
 

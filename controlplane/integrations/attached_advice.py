@@ -1,0 +1,79 @@
+"""Advice for a run of an attached job, from the progress of its recent batches.
+
+Spark reports state as sums over partitions, so skew between partitions does not show in it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from statistics import fmean
+from typing import Any, Final
+
+from controlplane.models import AttachedQuery
+from controlplane.numbers import compact, percent
+
+Values = Mapping[str, Any]
+RECENT: Final = timedelta(minutes=15)
+# Fewer batches decide nothing; more are not read.
+BATCHES, MOST = 10, 100
+MANY_PARTITIONS: Final = 16
+LARGE_PARTITION: Final = 512 * 2**20
+LATE_SHARE: Final = 0.01
+GROWTH: Final = 1.1
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to change in a job: `code` names the rule, `cause` has its figures."""
+
+    code: str
+    cause: str
+    action: str
+
+
+def advice_of(query: AttachedQuery) -> list[Advice]:
+    """Return advice from the newest batches of a run, none for few batches."""
+    end = query.last_progress_at
+    if end is None:
+        return []
+    newest = query.progress.filter(t__gt=end - RECENT).order_by("-t")
+    rows = list(newest.values_list("values", flat=True)[:MOST])[::-1]
+    if len(rows) < BATCHES:
+        return []
+    stateful = [row for row in rows if row.get("state_rows") is not None]
+    return [*_behind(rows), *(_of_state(stateful) if len(stateful) == len(rows) else ())]
+
+
+def _behind(rows: Sequence[Values]) -> Iterator[Advice]:
+    """Yield advice where batches process less than the input."""
+    known = [row for row in rows if row["input"] and row["processed"]]
+    if len(known) < BATCHES:
+        return
+    given, done = (fmean(row[name] for row in known) for name in ("input", "processed"))
+    if given > done:
+        cause = f"Batches process {compact(done)} of {compact(given)} rows/s"
+        yield Advice("behind", cause, "add cores, or reduce the work of a row")
+
+
+def _of_state(rows: Sequence[Values]) -> Iterator[Advice]:
+    newest = rows[-1]
+    partitions = newest.get("state_partitions") or 0
+    updated = fmean(row.get("state_updated") or 0 for row in rows)
+    if partitions >= MANY_PARTITIONS and updated < partitions:
+        cause = f"A batch changes {compact(updated)} rows, and state has {partitions} partitions"
+        action = (
+            "set spark.sql.shuffle.partitions to the cores of the executors, with a new checkpoint"
+        )
+        yield Advice("many_partitions", cause, action)
+    if partitions and newest["state_bytes"] / partitions > LARGE_PARTITION:
+        size = compact(newest["state_bytes"] / partitions)
+        action = "set more spark.sql.shuffle.partitions, with a new checkpoint"
+        yield Advice("large_partitions", f"A partition of the state has {size}B", action)
+    if newest["watermark_ms"] is None and newest["state_rows"] > GROWTH * rows[0]["state_rows"]:
+        grown = " to ".join(compact(row["state_rows"]) for row in (rows[0], newest))
+        cause = f"State grew from {grown} rows, and without a watermark none is removed"
+        yield Advice("unbounded_state", cause, "call withWatermark before the aggregation")
+    late, read = (sum(row[name] or 0 for row in rows) for name in ("state_dropped", "rows"))
+    if late > LATE_SHARE * max(1, read):
+        cause = f"{percent(late / max(1, read))} of the rows are dropped as late"
+        yield Advice("late_rows", cause, "increase the delay of the watermark")

@@ -1,0 +1,79 @@
+"""An attached job sees what to change in its partitions, its state and its watermark."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from controlplane.access.roles import Actor
+from controlplane.integrations import attached_jobs
+from controlplane.integrations.attached_advice import BATCHES
+from controlplane.integrations.attached_reports import ReportIn
+from controlplane.models import AttachedQuery
+from tests.controlplane.api.callers import get, scripted
+from tests.dashboard.conftest import browser_of
+from tests.support.attached import message, progress_event, spark_progress
+
+NONE: Final[dict[str, Any]] = {"eventTime": {}}
+Change = Callable[[int], dict[str, Any]]
+
+
+def operator(**changed: Any) -> dict[str, Any]:
+    """Return a report with one operator, which drops nothing, with these values of Spark's."""
+    first = spark_progress(0, timezone.now())["stateOperators"][0]
+    return {"stateOperators": [first | {"numRowsDroppedByWatermark": 0} | changed]}
+
+
+def source(**rates: float) -> dict[str, Any]:
+    return {"sources": [spark_progress(0, timezone.now())["sources"][1] | rates]}
+
+
+CASES: Final[dict[str, Change]] = {
+    "": lambda _: operator(),
+    "many_partitions": lambda _: operator(numShufflePartitions=200, numRowsUpdated=35),
+    "large_partitions": lambda _: operator(memoryUsedBytes=2 * 2**30, numShufflePartitions=2),
+    "unbounded_state": lambda batch: operator(numRowsTotal=1000 + 100 * batch) | NONE,
+    "late_rows": lambda _: operator(numRowsDroppedByWatermark=2),
+    "behind": lambda _: operator() | source(inputRowsPerSecond=90, processedRowsPerSecond=80),
+}
+
+
+def report(by: Actor, change: Change, batches: int = BATCHES) -> AttachedQuery:
+    start: datetime = timezone.now() - timedelta(seconds=batches)
+    events = [
+        progress_event(batch, start + timedelta(seconds=batch), **change(batch))
+        for batch in range(batches)
+    ]
+    attached_jobs.report(by, ReportIn.model_validate(message(*events)))
+    return AttachedQuery.objects.get()
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_each_cause_has_its_advice_and_no_other(viewer: Actor, code: str) -> None:
+    query = report(viewer, CASES[code])
+    rows = get(scripted(viewer), f"/attached/queries/{query.pk}").json()["advice"]
+    assert [row["code"] for row in rows] == [code] * bool(code)
+    page = browser_of(viewer).get(reverse("attached-query", args=[query.pk])).content.decode()
+    assert (f'data-code="{code}"' in page) is bool(code)
+    assert ('id="advice"' in page) is bool(code)
+
+
+def test_few_batches_and_batches_without_figures_have_no_advice(viewer: Actor) -> None:
+    query = report(viewer, CASES["many_partitions"], BATCHES - 1)
+    path = f"/attached/queries/{query.pk}"
+    assert get(scripted(viewer), path).json()["advice"] == []
+    report(viewer, lambda _: {"stateOperators": [], "sources": []}, 2 * BATCHES)
+    assert get(scripted(viewer), path).json()["advice"] == []
+
+
+def test_rows_of_an_earlier_release_have_no_partitions(viewer: Actor) -> None:
+    query = report(viewer, CASES["many_partitions"])
+    for row in query.progress.all():
+        row.values = {
+            k: v for k, v in row.values.items() if k not in ("state_partitions", "state_updated")
+        }
+        row.save()
+    assert get(scripted(viewer), f"/attached/queries/{query.pk}").json()["advice"] == []
