@@ -192,14 +192,20 @@ def templates(pytestconfig: pytest.Config) -> "Templates":
 
 
 @pytest.fixture(scope="session")
-def postgres_database(
+def postgres_server(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker, templates: "Templates"
-) -> Iterator[dict[str, Any]]:
-    """Django's settings for a database of this session, with a server of its own."""
+) -> Iterator[str]:
+    """The URL of an empty database on the PostgreSQL server of this session."""
     with django_db_blocker.unblock():
         data = templates.postgres()
     with running_postgres(data) as url:
-        yield database_of(url)
+        yield url
+
+
+@pytest.fixture(scope="session")
+def postgres_database(postgres_server: str) -> dict[str, Any]:
+    """Django's settings for the database with Weir's tables on the server of this session."""
+    return database_of(postgres_server)
 
 
 @pytest.fixture(scope="session")
