@@ -21,7 +21,7 @@ from tests.support.examples import databases_tried, load_profile, try_fewer_exam
 from tests.support.nightly import leave_out
 from tests.support.postgres import as_default, database_of, running_postgres
 from tests.support.redis_server import running_redis
-from tests.support.sharing import Sharing, shares_by_file, starts_weir
+from tests.support.sharing import Sharing, scope_of, starts_weir
 from tests.support.whole_results import VARIABLE, clear_results
 
 if TYPE_CHECKING:
@@ -100,13 +100,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _rank(item: pytest.Item) -> int:
-    """Return 0 for tests of a whole Weir, 1 for tests of Spark, 2 for a browser, else 3."""
+    """Return 0 for tests of a whole Weir, 1 for tests of Spark, 2 for other long ones, else 3.
+
+    So that all processes end with short tests, and nearly at once.
+    """
     path = item.nodeid.partition("::")[0]
     if starts_weir(path):
         return 0
     if item.get_closest_marker("spark") is not None:
         return 1
-    return 2 if shares_by_file(path) else 3
+    # What tries less by day is long, too; a scope that is no test has several.
+    is_reduced = item.get_closest_marker("nightly") is not None
+    return 2 if is_reduced or scope_of(item.nodeid) != item.nodeid else 3
 
 
 def pytest_collection_finish() -> None:
@@ -187,14 +192,20 @@ def templates(pytestconfig: pytest.Config) -> "Templates":
 
 
 @pytest.fixture(scope="session")
-def postgres_database(
+def postgres_server(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker, templates: "Templates"
-) -> Iterator[dict[str, Any]]:
-    """Django's settings for a database of this session, with a server of its own."""
+) -> Iterator[str]:
+    """The URL of an empty database on the PostgreSQL server of this session."""
     with django_db_blocker.unblock():
         data = templates.postgres()
     with running_postgres(data) as url:
-        yield database_of(url)
+        yield url
+
+
+@pytest.fixture(scope="session")
+def postgres_database(postgres_server: str) -> dict[str, Any]:
+    """Django's settings for the database with Weir's tables on the server of this session."""
+    return database_of(postgres_server)
 
 
 @pytest.fixture(scope="session")

@@ -75,10 +75,16 @@ def place(path: Path, line: int) -> str:
     return f"{path.relative_to(ROOT)}:{line}"
 
 
-def test_functions_are_short() -> None:
+@pytest.fixture(scope="module")
+def trees() -> dict[Path, ast.Module]:
+    """The syntax trees of all modules, made in the one process that has this file."""
+    return {path: parsed(path.read_text()) for path in modules()}
+
+
+def test_functions_are_short(trees: dict[Path, ast.Module]) -> None:
     long = []
-    for path in checked(modules(), SIZE_NOT_YET_CLEAN):
-        for node in ast.walk(parsed(path.read_text())):
+    for path in checked(iter(trees), SIZE_NOT_YET_CLEAN):
+        for node in ast.walk(trees[path]):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
                 lines = (node.end_lineno or first) - first + 1
@@ -110,18 +116,18 @@ def names_of_several(classes: Iterable[tuple[str, str]]) -> dict[str, list[str]]
     return {name: where for name, where in places.items() if len(where) > 1}
 
 
-def public_classes() -> Iterator[tuple[str, str]]:
+def public_classes(trees: dict[Path, ast.Module]) -> Iterator[tuple[str, str]]:
     """Yield the public classes of modules, without those of the Lab and Django's commands."""
-    for path in modules():
+    for path, tree in trees.items():
         parts = path.relative_to(ROOT).parts
         if parts[0] not in {"benchmarks", "docs"} and not {"lab", "commands"} & set(parts):
-            for node in parsed(path.read_text()).body:
+            for node in tree.body:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     yield node.name, place(path, node.lineno)
 
 
-def test_a_class_has_a_name_of_its_own() -> None:
-    shared = names_of_several(public_classes())
+def test_a_class_has_a_name_of_its_own(trees: dict[Path, ast.Module]) -> None:
+    shared = names_of_several(public_classes(trees))
     new = {name: where for name, where in shared.items() if name not in SHARED_CLASS_NAMES}
     assert not new, "several classes of one name: name each by its subject"
     assert not SHARED_CLASS_NAMES - shared.keys(), "no longer shared: remove it from the list"

@@ -1,6 +1,6 @@
 """Pages and their actions with extreme parameters and fields have no answer of 500 or above.
 
-200 requests by day, 20,000 by night.
+100 requests by day, 20,000 by night.
 """
 
 import inspect
@@ -27,7 +27,7 @@ from tests.support.nightly import NIGHTLY
 from tests.support.pages import page_world
 
 # Requests of one test.
-PART: Final = 500 if NIGHTLY else 200
+PART: Final = 500 if NIGHTLY else 100
 PARTS: Final = 40 if NIGHTLY else 1
 # Names in quotation marks by which a view may read what was sent, and those of lists and ranges.
 NAMED: Final = re.compile(r'"([a-z_]{1,20})"')

@@ -119,16 +119,6 @@ def test_charts_move_by_themselves(page: Page) -> None:
         assert points, f"the {name} chart is empty"
 
 
-@pytest.mark.nightly("operator")
-def test_submitted_query_is_placed_and_shows_results(page: Page) -> None:
-    """A query over the two busiest tiles has windows within seconds."""
-    open_query_form(page, "first-morning")
-    page.click("button:has-text('Submit query')")
-    page.wait_for_url(re.compile(r"/queries/\d+/"))
-    expect(page.locator("#facts dd").first).to_have_text("running", timeout=60_000)
-    expect(page.locator("#results tbody tr").first).to_be_visible(timeout=60_000)
-
-
 def test_query_is_checked_submitted_and_computed(page: Page) -> None:
     """Written as text, pointed at while wrong, split by load and merged, its windows by key."""
     open_query_form(page, "fast-cabs")

@@ -39,7 +39,7 @@ def databases_tried(daily: str = "sqlite") -> tuple[str, ...]:
 
 def fewer(declared: int) -> int:
     """Return how many examples are tried by day of a law that declares so many."""
-    return max(min(declared, FEWEST), declared // 5)
+    return max(min(declared, FEWEST), declared // 10)
 
 
 def try_fewer_examples(item: pytest.Item) -> None:

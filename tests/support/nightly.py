@@ -28,7 +28,7 @@ PARTS: Final = {
     "laws": "all examples of laws, new ones each night",
     "solvers": "guarantees of solvers on many instances, and all words and expressions of queries",
     "package": "Weir as a package, and its processes apart, in environments of their own",
-    "lab": "the Lab: experiments, figures of papers, computations in advance",
+    "lab": "the Lab: experiments, figures of papers, precomputing; recordings and their sources",
 }
 LAWS: Final = "laws"
 DATABASES: Final = "databases"

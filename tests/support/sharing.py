@@ -7,10 +7,14 @@ from pathlib import Path
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+from tests.support.nightly import NIGHTLY
+
 ROOT = Path(__file__).parents[2]
 _END_TO_END = "tests/end_to_end/"
 # What a file says that starts something which all of its tests use.
-_SHARED = ("mark.spark", "mark.browser")
+_SHARED = ("mark.spark", "mark.browser", 'scope="module"')
+# The tests of a server that is started for the whole run, by their parameter.
+_POSTGRES = "[postgresql"
 # What an end-to-end file says that starts a Weir of its own.
 _OWN_WEIR = ("RunningWeir(", "running_harbour(")
 
@@ -22,7 +26,7 @@ def starts_weir(path: str) -> bool:
 
 @cache
 def shares_by_file(path: str) -> bool:
-    """Return whether the tests of a file share a Spark, a browser, or a whole Weir."""
+    """Return whether the tests of a file share a Spark, a browser, a whole Weir, or a fixture."""
     return starts_weir(path) or any(word in _text(path) for word in _SHARED)
 
 
@@ -30,9 +34,12 @@ def shares_by_file(path: str) -> bool:
 def scope_of(nodeid: str) -> str:
     """Return the name of the tests that one process must run, of which this test is one.
 
-    Files of end-to-end tests that start no Weir of their own share one Weir.
+    Files of end-to-end tests that start no Weir of their own share one Weir, and by day the tests
+    of PostgreSQL one server: by night they are half of their part.
     """
     path = nodeid.partition("::")[0]
+    if _POSTGRES in nodeid and not NIGHTLY:
+        return _POSTGRES
     if starts_weir(path) and not any(word in _text(path) for word in _OWN_WEIR):
         return _END_TO_END
     return path if shares_by_file(path) else nodeid
@@ -42,7 +49,7 @@ def scope_of(nodeid: str) -> str:
 def runs_spark(scope: str) -> bool:
     """Return whether the tests of a scope, other than those of the shared Weir, start Spark."""
     path = scope.partition("::")[0]
-    return path != _END_TO_END and _SHARED[0] in _text(path)
+    return path not in (_END_TO_END, _POSTGRES) and _SHARED[0] in _text(path)
 
 
 def next_scope(waiting: Collection[str], busy: Iterable[str]) -> str:

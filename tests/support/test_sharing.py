@@ -6,13 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.support.nightly import NIGHTLY
 from tests.support.sharing import Sharing, next_scope, scope_of
 
 WEIR = scope_of("tests/end_to_end/test_secrets.py::test_a")
 SPARK = scope_of("tests/workers/pipeline/test_ladder_kill.py::test_a")
 OTHER_SPARK = scope_of("tests/workers/attach/test_real_job.py::test_a")
 OWN_WEIR = scope_of("tests/end_to_end/test_restart_groups.py::test_a")
-SMALL = scope_of("tests/test_language.py::test_a")
+BROKER = "tests/workers/pipeline/sources/test_all_sources.py"
+SMALL = scope_of("tests/test_dependencies.py::test_a")
 
 
 def test_a_file_with_a_weir_of_its_own_runs_beside_the_shared_one() -> None:
@@ -20,6 +22,14 @@ def test_a_file_with_a_weir_of_its_own_runs_beside_the_shared_one() -> None:
     assert OWN_WEIR == "tests/end_to_end/test_restart_groups.py"
     assert next_scope([OWN_WEIR, SPARK, SMALL], [WEIR]) == OWN_WEIR
     assert next_scope([SPARK, SMALL], [WEIR, OWN_WEIR]) == SMALL
+
+
+def test_what_shares_a_server_runs_in_one_process() -> None:
+    """That of a fixture of its file, or by day PostgreSQL."""
+    assert scope_of(f"{BROKER}::test_a") == scope_of(f"{BROKER}::test_b") == BROKER
+    files = ("cluster_spec/test_apply", "wire/results/test_writer")
+    scopes = {scope_of(f"tests/controlplane/{name}.py::test_a[postgresql]") for name in files}
+    assert len(scopes) == (2 if NIGHTLY else 1)
 
 
 def test_spark_runs_in_one_process_beside_the_shared_weir() -> None:
@@ -81,7 +91,7 @@ def test_every_test_is_run_once_and_finished_ones_are_forgotten() -> None:
     files = (
         "end_to_end/test_operator_day",
         "end_to_end/test_restart_groups",
-        "test_language",
+        "test_dependencies",
         "test_examples",
     )
     tests = [f"tests/{name}.py::test_{number}" for name in files for number in range(20)]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from algorithms.vocabulary import Parameters, parameter
-from tests.support.parameters import declarations
+from tests.algorithms.lab.declarations import declarations
 
 
 def test_every_number_has_bounds_and_every_text_has_choices() -> None:

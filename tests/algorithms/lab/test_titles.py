@@ -9,7 +9,7 @@ from algorithms.lab.experiment import Experiment
 from algorithms.lab.experiments import EXPERIMENTS, series_title
 from algorithms.lab.registry import algorithms
 from algorithms.vocabulary import Parameters, parameter
-from tests.support.parameters import declarations
+from tests.algorithms.lab.declarations import declarations
 
 ALL = [item for experiments in EXPERIMENTS.values() for item in experiments]
 LETTERS = {"alpha", "beta", "gamma", "delta", "eps", "epsilon", "lambda", "nu", "tau", "theta"}

@@ -1,6 +1,6 @@
 """Generated requests with extreme values have no answer of 500 or above, and say what is wrong.
 
-200 of them by day, 20,000 by night.
+100 of them by day, 20,000 by night.
 """
 
 from http import HTTPStatus
@@ -21,7 +21,7 @@ from tests.support.cluster import actor
 from tests.support.nightly import NIGHTLY
 
 # Requests of one test.
-PART: Final = 500 if NIGHTLY else 200
+PART: Final = 500 if NIGHTLY else 100
 PARTS: Final = 40 if NIGHTLY else 1
 # No worker runs here, which would compute a valid preview.
 NO_WORKER: Final = b'"code": "preview_away"'

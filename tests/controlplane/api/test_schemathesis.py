@@ -1,6 +1,7 @@
-"""schemathesis: generated requests to every operation, with all its checks, by every role.
+"""schemathesis: generated requests to every operation, with all its checks.
 
-Every role sends each of them: by day a valid one per operation, by night 25 valid and invalid ones.
+By day the least and the greatest role send a valid one per operation, by night every role sends 25
+valid and invalid ones.
 """
 
 import signal
@@ -76,7 +77,8 @@ def one_connection(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def headers(world: Cluster) -> dict[str, dict[str, str]]:
     """The header of a token of each role."""
-    people = {role: actor(role, f"the-{role}") for role in ROLES}
+    roles = ROLES if NIGHTLY else (ROLES[0], ROLES[-1])
+    people = {role: actor(role, f"the-{role}") for role in roles}
     return {
         role: {
             "Authorization": f"Bearer {tokens.create(user_of(person), 'test')}",

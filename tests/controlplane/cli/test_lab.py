@@ -5,7 +5,7 @@ import pytest
 from controlplane import lab
 from controlplane.access.roles import Actor
 from tests.controlplane.cli.conftest import Weir
-from tests.support.lab import NAME, PLANNER, know, small_experiment
+from tests.controlplane.lab.small_experiments import NAME, PLANNER, know, small_experiment
 
 pytestmark = pytest.mark.nightly("commands")
 

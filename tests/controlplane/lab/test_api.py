@@ -10,7 +10,7 @@ from controlplane import lab
 from controlplane.access.roles import Actor
 from controlplane.models import LabRun
 from tests.controlplane.api.test_api import bearer
-from tests.support.lab import NAME, PLANNER, know, small_experiment
+from tests.controlplane.lab.small_experiments import NAME, PLANNER, know, small_experiment
 
 pytestmark = pytest.mark.django_db(transaction=True)
 RUNS = "/api/v1/lab/runs"

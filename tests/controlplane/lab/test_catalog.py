@@ -9,7 +9,7 @@ from controlplane.access.roles import Actor
 from controlplane.lab.catalog import catalog, figure_of
 from controlplane.lab.drawing import thumbnail_svg
 from controlplane.models import LabRun
-from tests.support.lab import NAME, PLANNER, know, small_experiment
+from tests.controlplane.lab.small_experiments import NAME, PLANNER, know, small_experiment
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("lab")]
 STORED = [

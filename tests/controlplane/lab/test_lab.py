@@ -18,7 +18,7 @@ from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.lab import execution, requests
 from controlplane.models import AuditEntry, LabRun
 from controlplane.processes.isolation.heartbeat import Heartbeat
-from tests.support.lab import NAME, PLANNER, know, small_experiment
+from tests.controlplane.lab.small_experiments import NAME, PLANNER, know, small_experiment
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TINY = {"queries": 500, "servers": 5, "seeds": 2}

@@ -22,7 +22,7 @@ from controlplane.lab.drawing import thumbnail_svg
 from controlplane.lab.files import csv_of, json_of, svg_of
 from controlplane.lab.outcomes import outcomes_of
 from controlplane.models import LabRun
-from tests.support.lab import NAME, PLANNER, know, small_experiment
+from tests.controlplane.lab.small_experiments import NAME, PLANNER, know, small_experiment
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

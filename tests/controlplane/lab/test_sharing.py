@@ -7,8 +7,8 @@ from controlplane.access.roles import Actor
 from controlplane.errors import Forbidden, Invalid, NotFound
 from controlplane.lab.runs import LabFilters, newest_done, run_by_id, runs_listing
 from controlplane.models import AuditEntry, LabRun
+from tests.controlplane.lab.small_experiments import NAME, PLANNER, know, small_experiment
 from tests.support.cluster import actor
-from tests.support.lab import NAME, PLANNER, know, small_experiment
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

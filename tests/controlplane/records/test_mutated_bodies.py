@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.nightly("requests", by_day=True),
 ]
 # 5,000 at night.
-SEEDS, BODIES = (10, 500) if NIGHTLY else (1, 150)
+SEEDS, BODIES = (10, 500) if NIGHTLY else (1, 80)
 MOST_MB = 512
 ROOT = "/api/v1/clusters/sf/streams"
 

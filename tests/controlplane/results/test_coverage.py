@@ -40,7 +40,7 @@ START: Final = datetime(2026, 5, 1, tzinfo=UTC)
 LASTS, BATCHES, APART = 600, 12, 1_800
 CARS: Final = 3
 # One window of each of six streams is a case.
-HISTORIES: Final = 170 if NIGHTLY else 4
+HISTORIES: Final = 170 if NIGHTLY else 2
 # What the queries do not read.
 PLACE: Final = {"x": 0, "y": 0}
 VALUES: Final = {

@@ -50,6 +50,7 @@ def cluster(web: str) -> Cluster:
     return apart(scattered_cluster)
 
 
+@pytest.mark.nightly("browser")
 def test_plans_are_compared_one_is_opened_and_loses_a_move(
     operating: Page, celery_worker: None
 ) -> None:

@@ -16,7 +16,7 @@ from tests.support import cluster as made
 from tests.support.key_reports import stored_samples
 from tests.support.series import add_skews
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.nightly("browser")]
 
 
 @pytest.fixture
@@ -72,7 +72,6 @@ def test_the_keys_are_shown_and_a_plan_is_requested(page: Page, web: str, split:
     assert faults == []
 
 
-@pytest.mark.nightly("browser")
 def test_a_sample_changes_the_page(page: Page, web: str, split: Query) -> None:
     """The tick of the page asks for the newest report; scale and focus stay."""
     log_in(page, web, "a-operator")

@@ -22,6 +22,7 @@ def asked_for(page: Page, *, queries: str, values: str) -> None:
     page.wait_for_url("**/lab/runs/*/")
 
 
+@pytest.mark.nightly("lab")
 def test_a_run_is_asked_for_watched_and_looked_at(operating: Page, celery_worker: None) -> None:
     """From the key that opens the Lab to the chart; nothing is reloaded by hand."""
     page = answering(operating)

@@ -228,6 +228,7 @@ def test_selected_queries_end_after_a_second_click(operating: Page) -> None:
     expect(operating.get_by_text("The query is ending.")).to_be_visible()
 
 
+@pytest.mark.nightly("browser")
 def test_limits_are_corrected_in_their_dialog(operating: Page, cluster: Cluster) -> None:
     """A refusal stands at its field, and the dialog stays open with what was typed."""
     operating.goto("/clusters/sf/")

@@ -12,7 +12,7 @@ from tests.dashboard.browser.conftest import apart, log_in
 from tests.support import cluster as made
 from tests.support.admission import arrived
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.nightly("browser")]
 
 
 def _cluster() -> int:
@@ -52,7 +52,6 @@ def test_selected_queries_become_a_plan(page: Page, web: str) -> None:
     assert (len(planned["queries"]), planned["node"]) == (2, target)
 
 
-@pytest.mark.nightly("browser")
 def test_the_lag_of_a_stream_has_a_table(page: Page, web: str) -> None:
     pk = apart(_cluster)
     log_in(page, web, "a-operator")

@@ -10,7 +10,7 @@ from tests.dashboard.browser.conftest import apart, log_in
 from tests.support import cluster as made
 from tests.support.windows import write_windows
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.nightly("browser")]
 NEW = "/clusters/sf/queries/new/"
 
 
@@ -34,7 +34,6 @@ def operating(page: Page, web: str, cluster: Cluster) -> Page:
     return page
 
 
-@pytest.mark.nightly("browser")
 def test_the_form_points_at_the_place_while_one_types(operating: Page) -> None:
     page = operating
     page.get_by_label("Where").fill("spede > 3")
@@ -47,7 +46,6 @@ def test_the_form_points_at_the_place_while_one_types(operating: Page) -> None:
     expect(page.locator("#outcome li")).to_have_text(["stream int, key", "records int"])
 
 
-@pytest.mark.nightly("browser")
 def test_a_click_on_a_column_writes_its_aggregates(operating: Page) -> None:
     page = operating
     page.locator("#key").fill("car")
@@ -77,7 +75,6 @@ def test_a_query_is_submitted_and_shows_its_results(operating: Page, cluster: Cl
     expect(page.locator("[data-figures] h2")).to_have_text("fast")
 
 
-@pytest.mark.nightly("browser")
 def test_a_join_is_written_checked_and_submitted(operating: Page, cluster: Cluster) -> None:
     """The section opens, a click fills the side in use, and a folded join says that it is on."""
     page = operating
@@ -110,7 +107,6 @@ def _write() -> None:
     write_windows(Query.objects.get(name="fast"), 3, [row, row | {"pane": 60_000}])
 
 
-@pytest.mark.nightly("browser")
 @pytest.mark.parametrize("width", [1280, 400])
 def test_the_form_does_not_scroll_sideways(operating: Page, width: int) -> None:
     """Also with a long line pointed at and the list of functions open."""

@@ -14,6 +14,7 @@ from controlplane.telemetry.time_series import record
 from tests.support.number_laws import NumberLaws, assert_parts_add_up
 
 NODES, SPLITS = 4, 2
+BY_NIGHT = pytest.mark.nightly("pages")
 
 
 def rows_of(rates: Any, seed: int, end: datetime) -> list[tuple[dict[str, Any], float]]:
@@ -48,7 +49,10 @@ RATES = {
 }
 
 
-@pytest.mark.parametrize("name", RATES)
+@pytest.mark.parametrize(
+    "name",
+    ["burst", pytest.param("wave", marks=BY_NIGHT), pytest.param("sparse", marks=BY_NIGHT)],
+)
 def test_laws_hold_for_any_rates(operating: Client, sf: Cluster, name: str) -> None:
     """Of batches of which older ones are rolled up; records arrive later than they are read."""
     end = datetime.fromtimestamp(datetime.now(UTC).timestamp() // 10 * 10, UTC)

@@ -10,7 +10,7 @@ from algorithms.lab.experiments import EXPERIMENTS, Axis, Experiment, Panel, Tab
 from algorithms.lab.registry import algorithm_title
 from controlplane.lab.files import panels_of
 from dashboard.lab.figures import apply_theme, drawing, lab_figures
-from tests.support.lab import Small, small_experiment
+from tests.controlplane.lab.small_experiments import Small, small_experiment
 
 pytestmark = pytest.mark.nightly("lab")
 

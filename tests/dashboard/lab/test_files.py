@@ -6,7 +6,7 @@ from algorithms.lab.experiments import Table
 from controlplane.lab.files import csv_of, json_of
 from dashboard.lab.files import html_of
 from dashboard.lab.summary import plain, summary, summary_lines
-from tests.support.lab import Small, small_experiment
+from tests.controlplane.lab.small_experiments import Small, small_experiment
 
 SMALL = small_experiment()
 TABLE = SMALL.run(Small(seeds=2), [1.0, 2.5])

@@ -15,8 +15,8 @@ from controlplane.lab.comparison import ParameterDifference
 from controlplane.models import LabRun
 from controlplane.numbers import MISSING
 from dashboard.lab.results import difference_rows
+from tests.controlplane.lab.small_experiments import NAME, PLANNER, know, small_experiment
 from tests.dashboard.views.test_verbs import said
-from tests.support.lab import NAME, PLANNER, know, small_experiment
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PAGE = f"/lab/{PLANNER}/{NAME}/"

@@ -12,6 +12,7 @@ SOURCE = Path(__file__).parents[4] / "shared" / "data"
 START = pd.Timestamp(START_MS, unit="ms", tz="UTC")
 END = START + pd.Timedelta(SPAN_MS, unit="ms")
 COLUMNS = ["ts", "car", "tile_x", "tile_y"]
+from_source = pytest.mark.nightly("lab")
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +34,7 @@ def tiles_of(reports: pd.DataFrame) -> "pd.Series[str]":
     return (reports.tile_x // 10).astype(str) + "/" + (reports.tile_y // 10).astype(str)
 
 
+@from_source
 def test_positions_are_all_reports_of_the_days_hundred_busiest_tiles(
     events: pd.DataFrame, positions: pd.DataFrame
 ) -> None:
@@ -46,6 +48,7 @@ def test_positions_are_all_reports_of_the_days_hundred_busiest_tiles(
     assert counts.iloc[99] > counts.iloc[100]
 
 
+@from_source
 def test_speeds_are_those_of_whole_tracks(events: pd.DataFrame, positions: pd.DataFrame) -> None:
     """Of some cars, report by report: the previous one may lie outside the day and its tiles."""
     for car in sorted(positions.car.unique())[::60]:
@@ -66,6 +69,7 @@ def _speeds_of_track(track: pd.DataFrame) -> dict[pd.Timestamp, int]:
     return speeds
 
 
+@from_source
 def test_trips_are_those_that_start_in_the_day_cut_to_its_tiles(
     positions: pd.DataFrame, trips: pd.DataFrame
 ) -> None:

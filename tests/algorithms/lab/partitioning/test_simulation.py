@@ -20,7 +20,7 @@ from algorithms.partitioning.catalog import GROUPINGS, info_of
 from algorithms.partitioning.consistent_grouping import ConsistentGrouping
 from algorithms.partitioning.grouping import Messages
 from algorithms.partitioning.replay import key_hashes
-from tests.algorithms.partitioning.reference import finish_times, route_with_signals
+from tests.algorithms.lab.partitioning.reference import finish_times, route_with_signals
 
 PAPER: dict[str, Any] = {
     "weighted": False, "hysteresis": 0.0, "relative": False, "moves": 1, "moved": "oldest",

@@ -42,6 +42,7 @@ from controlplane.wire.routing.query_actions import (
 )
 from tests.support.cluster import placed, placed_split, small_cluster, telemetry
 from tests.support.execution import batch, under_way
+from tests.support.nightly import NIGHTLY
 from tests.support.policies import set_policy
 
 pytestmark = [
@@ -73,7 +74,7 @@ ACTIONS: Final = st.lists(
     max_size=8,
 )  # fmt: skip
 LAW: Final = settings(
-    max_examples=12, deadline=None,
+    max_examples=12 if NIGHTLY else 4, deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 

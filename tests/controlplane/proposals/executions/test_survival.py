@@ -295,7 +295,7 @@ def test_nothing_is_lost_doubled_or_stuck(redis_url: str) -> None:
     run_state_machine_as_test(
         Life,
         settings=settings(
-            max_examples=_thorough(6, 4),
+            max_examples=_thorough(6, 4) if NIGHTLY else 3,
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=list(HealthCheck),
@@ -308,7 +308,7 @@ def test_a_process_that_dies_at_any_statement_leaves_a_step_or_none(
 ) -> None:
     """Statements of beginning and publishing, one after the other."""
     driven.scattered(operator, sf)
-    for statement in range(0, 80, _thorough(3, 5) if NIGHTLY else 10):
+    for statement in range(0, 80, _thorough(3, 5) if NIGHTLY else 20):
         proposal = driven.ready(approver, sf)
         if not moves_of(proposal):
             break

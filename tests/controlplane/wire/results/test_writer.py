@@ -18,7 +18,6 @@ from controlplane.wire.results.finalized import ResultQuery
 from controlplane.wire.results.json_values import from_json
 from controlplane.wire.results.tables import TABLES, create_tables
 from controlplane.wire.results.writer import WindowWriter
-from tests.support.postgres import running_postgres
 from tests.support.stored import HOUR_MS, Changes, changes, computed
 
 METERS = computed()
@@ -26,13 +25,11 @@ Row = dict[str, Any]
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The URL of a database of each kind."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path_factory.mktemp('results') / 'results.sqlite3'}"
-        return
-    with running_postgres() as server:
-        yield server
+    if request.param == "postgresql":
+        return str(request.getfixturevalue("postgres_server"))
+    return f"sqlite:///{tmp_path_factory.mktemp('results') / 'results.sqlite3'}"
 
 
 @pytest.fixture

@@ -67,7 +67,15 @@ def refused(source: TopicSource) -> bool:
     return True
 
 
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+# By day SCRAM is used over TLS.
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        "PLAIN",
+        pytest.param("SCRAM-SHA-256", marks=pytest.mark.nightly("access")),
+        pytest.param("SCRAM-SHA-512", marks=pytest.mark.nightly("access")),
+    ],
+)
 def test_a_client_logs_in_by_sasl_with_a_secret_by_its_name(mechanism: str) -> None:
     with running_gateway(login=Login(mechanism, "weir", "hidden-value")) as (address, _):
         options = {

@@ -23,6 +23,7 @@ def counted(web: Web, after: int, until: int) -> dict[str, int]:
     return {name: batch.num_rows for name, batch in web.records_between(after, until).items()}
 
 
+@pytest.mark.nightly("lab")
 def test_the_recording_is_what_the_source_data_gives() -> None:
     found = requests_of(pyarrow.csv.read_csv(SHARED / SOURCE))
     recording = load_recording()

@@ -1,7 +1,7 @@
 """Laws of the data plane, over random lives of a cluster on data that no demonstration has.
 
 A window that is final never changes, and has all records that it accepts. A reader sees one set of
-windows at any moment: none twice, none missing. Six lives by day, a hundred by night.
+windows at any moment: none twice, none missing. Four lives by day, a hundred by night.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from tests.support import cluster as made
 from tests.support.nightly import NIGHTLY
 from tests.workers.pipeline.laws.life import Life
 
-LIVES = 100 if NIGHTLY else 6
+LIVES = 100 if NIGHTLY else 4
 STEPS = 40
 
 

@@ -3,12 +3,14 @@
 import os
 import threading
 
+import pytest
 import redis
 
 from controlplane.wire import keys
 from tests.controlplane.processes.runtime.waiting import wait_for
 from workers.agent.heartbeats import Heartbeat as Seen
 from workers.agent.heartbeats import heartbeat_of
+from workers.pipeline.reports import heartbeat as heartbeat_module
 from workers.pipeline.reports.heartbeat import DriverHeartbeat
 
 
@@ -29,8 +31,11 @@ def test_the_answers_of_an_earlier_jvm_are_not_taken_for_this_one(
     assert (found.pid, found.state, found.jvm_ms, found.phase) == (os.getpid(), "starting", 0, "")
 
 
-def test_a_jvm_that_hangs_leaves_its_last_answer(redis_client: "redis.Redis") -> None:
+def test_a_jvm_that_hangs_leaves_its_last_answer(
+    redis_client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While the process beats on."""
+    monkeypatch.setattr(heartbeat_module, "BEAT_SECONDS", 0.05)
     hangs, asked = threading.Event(), []
 
     def ask() -> str:

@@ -1,7 +1,7 @@
 """Every function, flag, kind and cast of the language on extreme values, against DuckDB.
 
 DuckDB reads and computes the text itself: an expression has its values, or is rejected with a
-place. 200 by day, 5,000 by night.
+place. 100 by day, 5,000 by night.
 """
 
 import random
@@ -27,7 +27,7 @@ from tests.workers.pipeline.engine.differential.test_expressions import (
     functions_of,
 )
 
-EXPRESSIONS: Final = 5_000 if NIGHTLY else 200
+EXPRESSIONS: Final = 5_000 if NIGHTLY else 100
 EACH: Final = 50
 
 
