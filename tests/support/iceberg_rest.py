@@ -53,7 +53,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._reply()
 
-    do_HEAD = do_POST = do_GET
+    do_HEAD = do_POST = do_GET  # noqa: N815 - names of http.server
 
     def _reply(self) -> None:
         content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -74,10 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, path: list[str], content: bytes) -> str:
         if path == ["oauth", "tokens"]:
-            form = {name: value for name, (value,) in parse_qs(content.decode()).items()}
-            if (form["client_id"], form["client_secret"]) != (CLIENT, SECRET):
-                raise PermissionError("invalid_client")
-            return json.dumps({"access_token": TOKEN, "token_type": "bearer", "expires_in": 60})
+            return _token(content)
         if self.headers["Authorization"] != f"Bearer {TOKEN}":
             raise PermissionError("no token")
         match path:
@@ -110,6 +107,13 @@ class _Handler(BaseHTTPRequestHandler):
         named: Any = type("Named", (), {"name": lambda _: name})()
         done = self.catalog.commit_table(named, request.requirements, request.updates)
         return done.model_dump_json(by_alias=True)
+
+
+def _token(content: bytes) -> str:
+    form = {name: value for name, (value,) in parse_qs(content.decode()).items()}
+    if (form["client_id"], form["client_secret"]) != (CLIENT, SECRET):
+        raise PermissionError("invalid_client")
+    return json.dumps({"access_token": TOKEN, "token_type": "bearer", "expires_in": 60})
 
 
 def _written(table: Table) -> str:

@@ -253,7 +253,7 @@ def test_a_refused_result_is_kept_with_the_reason_and_written_again(
 
 @pytest.mark.parametrize("place", ["rest"], indirect=True)
 def test_a_sink_waits_for_a_catalog_that_refuses_its_secret(
-    meters: Meters, place: Place, monkeypatch: pytest.MonkeyPatch
+    operator: Actor, meters: Meters, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WEIR_SINK_SECRET_CATALOG", f"{CLIENT}:another")
     sink = added(meters, place)
@@ -265,6 +265,6 @@ def test_a_sink_waits_for_a_catalog_that_refuses_its_secret(
     assert sink.failures == 1
     assert "another" not in sink.error
     monkeypatch.setenv("WEIR_SINK_SECRET_CATALOG", f"{CLIENT}:{SECRET}")
-    service.retry(actor("operator"), sink)
+    service.retry(operator, sink)
     run(follower)
     assert place.newest() == meters.expected()
