@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-# Every benchmark with the options of its smallest size. `typed_columns` needs another checkout.
+# Every benchmark with the options of its smallest size. `former_speed` needs another checkout.
 SMALLEST: Final[Mapping[str, str]] = {
     "planners.placement_speed": "--repeats 1 --queries 500",
     "planners.online_speed": "--repeats 1 --queries 5000",

@@ -117,6 +117,7 @@ def _update_cluster(client: "redis.Redis", cluster: Cluster, now_ms: int) -> int
         )
         before: dict[int, int | None] = dict(cursor.fetchall())
     states = _states(cluster.pk, sorted(before))
+    _return_claimed(cluster.pk, sorted(before.keys() - states.keys()))
     timings = _known_timings(cluster.pk, states)
     final: dict[int, int] = {}
     for query, timing in timings.items():
@@ -131,6 +132,15 @@ def _update_cluster(client: "redis.Redis", cluster: Cluster, now_ms: int) -> int
     if final or closed:
         _store(cluster.slug, final, closed)
     return len(final)
+
+
+def _return_claimed(cluster_id: int, queries: Sequence[int]) -> None:
+    """Give queries that the driver of this cluster has claimed to theirs, without its windows."""
+    rows = Query.objects.filter(pk__in=queries[:_CHUNK]).exclude(cluster=cluster_id)
+    for pk, slug in rows.values_list("pk", "cluster__slug") if queries else ():
+        with transaction.atomic(RESULTS), results_cursor() as cursor:
+            cursor.execute("DELETE FROM results_window WHERE query_id = %s", [pk])
+            cursor.execute("UPDATE results_query SET cluster = %s WHERE query_id = %s", [slug, pk])
 
 
 def _states(cluster_id: int, queries: Sequence[int]) -> dict[int, tuple[str, datetime | None]]:

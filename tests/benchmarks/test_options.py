@@ -9,7 +9,7 @@ import pytest
 
 import benchmarks
 from benchmarks.__main__ import SMALLEST
-from benchmarks.typed_columns import arguments_of
+from benchmarks.former_speed import arguments_of
 
 ROOT = Path(benchmarks.__file__).parents[1]
 MODULES = [
@@ -20,7 +20,7 @@ MODULES = [
 # What `make bench` does not run, with the options that each requires.
 OTHERS = {
     "native_query": "--redis-url redis://127.0.0.1:1/0 --cluster c --checkpoint /tmp/c",
-    "typed_columns": "--against ..",
+    "former_speed": "--former ..",
     "light_load": "--against ..",
     "availability.web_restart": "http://127.0.0.1:8000",
     "mutation.sample": "--output mutants.json",
@@ -51,14 +51,14 @@ def test_it_requires_options(name: str) -> None:
     load(name).parse_options(OTHERS[name].split())
 
 
-@pytest.mark.parametrize("name", [*SMALLEST, "typed_columns", "light_load"])
+@pytest.mark.parametrize("name", [*SMALLEST, "former_speed", "light_load"])
 def test_the_documentation_names_it(name: str) -> None:
     assert name.rpartition(".")[2] in (ROOT / "docs" / "benchmarks.md").read_text()
 
 
 @pytest.mark.parametrize("given", ["", "--records 1000 --key car --no-distinct"])
 def test_the_comparison_of_checkouts_gives_options_that_its_runs_read(given: str) -> None:
-    options = load("typed_columns").parse_options(["--against", "..", *given.split()])
+    options = load("former_speed").parse_options(["--former", "..", *given.split()])
     passed = load("native_compare").parse_options(arguments_of(options))
     assert passed.json
     assert (passed.runs, passed.native_up_to, passed.queries) == (1, 0, [options.queries])

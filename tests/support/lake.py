@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
-from pyiceberg.catalog import load_catalog
-from pyiceberg.table import DataScan
+from pyiceberg.catalog import Catalog, load_catalog
 
 from tests.support.sinks import Result, ordered
 
@@ -62,22 +61,24 @@ def delta(folder: Path) -> Place:
 
 def iceberg(folder: Path) -> Place:
     uri = f"sqlite:///{folder}/catalog.db"
-    settings = {"type": "sql", "uri": uri, "warehouse": folder.as_uri(),
-                "table": "shop.readings", "every_s": 1}  # fmt: skip
+    settings = {"type": "sql", "uri": uri, "warehouse": folder.as_uri()}
+    folder.mkdir(exist_ok=True)
+    return iceberg_of(load_catalog("weir", type="sql", uri=uri), settings)
 
-    def scan() -> DataScan:
-        catalog = load_catalog("weir", type="sql", uri=uri)
-        return catalog.load_table("shop.readings").scan()
+
+def iceberg_of(catalog: Catalog, settings: dict[str, Any]) -> Place:
+    """Return a table of a catalog; `settings`: of the sink, those of the catalog."""
+    table = "shop.readings"
 
     def rows() -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = scan().to_arrow().to_pylist()
+        found: list[dict[str, Any]] = catalog.load_table(table).scan().to_arrow().to_pylist()
         return found
 
     def files(day: str) -> int:
-        return sum(f"/day={day}/" in task.file.file_path for task in scan().plan_files())
+        tasks = catalog.load_table(table).scan().plan_files()
+        return sum(f"/day={day}/" in task.file.file_path for task in tasks)
 
-    folder.mkdir(exist_ok=True)
-    return Place("iceberg", settings, rows, files)
+    return Place("iceberg", {**settings, "table": table, "every_s": 1}, rows, files)
 
 
 FILES = {"parquet": parquet, "delta": delta, "iceberg": iceberg}

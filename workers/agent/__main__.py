@@ -102,6 +102,17 @@ def _run(agent: Agent, spares: Spares, stop: threading.Event, signals: socket.so
         logger.exception("could not store that the drivers ended")
 
 
+def _with_logins(site: Site, users: DriverUsers) -> Site:
+    """Return a site whose drivers have logins of their own, in Redis and for results."""
+    # Models need the set-up of Django.
+    from controlplane.results.sql.drivers import driver_url  # noqa: PLC0415
+
+    def results_url(cluster: str) -> str:
+        return driver_url(cluster, users.password_of(cluster))
+
+    return replace(site, driver_url=users.url_of, results_url=results_url)
+
+
 def _agent(site: Site, spares: Spares) -> Agent:
     # Models need the set-up of Django.
     from workers.agent import fleet  # noqa: PLC0415
@@ -113,7 +124,7 @@ def _agent(site: Site, spares: Spares) -> Agent:
         place=identity_of(site.checkpoint("").parent), alone_s=ALONE_S,
     )  # fmt: skip
     users = DriverUsers(client, site.redis_url, settings.SECRET_KEY, leases)
-    site = replace(site, driver_url=users.url_of)
+    site = _with_logins(site, users)
 
     def wanted() -> Wanted:
         # After a restart of the database the connection is dead.

@@ -73,7 +73,7 @@ class Site:
 
     `checkpoints`: a directory that executors can access, by default in the data directory.
     `driver_url`: returns the URL of Redis for the driver of a cluster, by default `redis_url`;
-    `results_url`: of the database of results.
+    `results_url`: of the database of results, raises `OSError`.
     `driver_host`: the address of drivers for executors; `spark_conf`: settings, as in
     WEIR_SPARK_CONF.
     """
@@ -85,7 +85,7 @@ class Site:
     driver_host: str = ""
     spark_conf: str = field(default="", repr=False)
     driver_url: Callable[[str], str] | None = None
-    results_url: str = field(default="", repr=False)
+    results_url: Callable[[str], str] = field(default=lambda _: settings.RESULTS_URL, repr=False)
 
     def checkpoint(self, cluster: str) -> Path:
         """Return the checkpoint directory of a cluster."""
@@ -111,7 +111,6 @@ def site_of(data: Path) -> Site:
         Path(checkpoints).expanduser().resolve() if checkpoints else None,
         env.text("WEIR_DRIVER_HOST"),
         env.secret("WEIR_SPARK_CONF"),
-        results_url=settings.RESULTS_URL,
     )
 
 
@@ -144,7 +143,7 @@ def secret_environment(spec: DriverSpec, site: Site) -> dict[str, str]:
     """
     return {
         "REDIS_URL": site.driver_url(spec.cluster) if site.driver_url else site.redis_url,
-        "WEIR_RESULTS_URL": site.results_url,
+        "WEIR_RESULTS_URL": site.results_url(spec.cluster),
         "WEIR_LOG_URL": spec.log_url,
         "WEIR_SPARK_CONF": site.spark_conf,
     }

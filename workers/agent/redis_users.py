@@ -55,9 +55,12 @@ class DriverUsers:
             return self._site_url
         parts = urlsplit(self._site_url)
         host = parts.netloc.rpartition("@")[2]
-        password = self._password(cluster, self._leases.held().get(cluster, 0))
-        login = f"{PREFIX}{cluster}:{password}"
+        login = f"{PREFIX}{cluster}:{self.password_of(cluster)}"
         return parts._replace(netloc=f"{login}@{host}").geturl()
+
+    def password_of(self, cluster: str) -> str:
+        """Return the password of a driver of this epoch, also for the database of results."""
+        return self._password(cluster, self._leases.held().get(cluster, 0))
 
     def keep(self, clusters: Collection[str]) -> None:
         """Create users of clusters with a lease; delete those of none of `clusters`; idempotent.

@@ -74,7 +74,7 @@ def make_login(actor: Actor, cluster: Cluster) -> str:
             text = "The schema of the cluster is not there yet: try again in some seconds"
             raise Conflict("no_schema", text)
         _store(cursor, cluster, group, login, login in known, password, expires_at)
-    return _url(login, password)
+    return login_url(login, password)
 
 
 def _store(
@@ -88,30 +88,44 @@ def _store(
 ) -> None:
     """Create or change a login."""
     role = identifier(login)
-    verifier = connections[RESULTS].connection.pgconn.encrypt_password(
-        password.encode(), login.encode(), b"scram-sha-256"
-    )
+    verifier = scram_verifier(login, password)
     if not is_known:
         cursor.execute(f"CREATE ROLE {role} IN ROLE {identifier(group)}")
         cursor.execute(f"GRANT {role} TO CURRENT_USER")
     cursor.execute(
         f"ALTER ROLE {role} LOGIN CONNECTION LIMIT {MAX_CONNECTIONS}"
-        f" PASSWORD {quoted(verifier.decode())} VALID UNTIL {quoted(expires_at.isoformat())}"
+        f" PASSWORD {quoted(verifier)} VALID UNTIL {quoted(expires_at.isoformat())}"
     )
     for name, value in _SETTINGS.items():
         cursor.execute(f"ALTER ROLE {role} SET {name} = {quoted(value)}")
     cursor.execute(f"ALTER ROLE {role} SET search_path = {identifier(schema_of(cluster))}")
 
 
-def _url(login: str, password: str) -> str:
-    """Return the URL of the database of results for a login."""
+def scram_verifier(login: str, password: str) -> str:
+    """Return what PostgreSQL stores in place of a password; the connection must be open."""
+    verifier: bytes = connections[RESULTS].connection.pgconn.encrypt_password(
+        password.encode(), login.encode(), b"scram-sha-256"
+    )
+    return verifier.decode()
+
+
+def login_url(login: str, password: str, *, with_options: bool = False) -> str:
+    """Return the URL of the database of results for a login.
+
+    `with_options`: as Weir connects, with files of this machine.
+    """
     config = connections[RESULTS].settings_dict
+    options = {
+        name: value for name, value in config["OPTIONS"].items()
+        if with_options and isinstance(value, str)
+    }  # fmt: skip
     host, database = str(config["HOST"] or "localhost"), quote(str(config["NAME"]), safe="")
     port = f":{config['PORT']}" if config["PORT"] else ""
     # A folder with a socket cannot be written as a host.
     is_folder = "/" in host
-    place, query = port if is_folder else host + port, f"?{urlencode({'host': host})}" * is_folder
-    return f"postgresql://{login}:{quote(password, safe='')}@{place}/{database}{query}"
+    place = port if is_folder else host + port
+    query = urlencode(options | ({"host": host} if is_folder else {}))
+    return f"postgresql://{login}:{quote(password, safe='')}@{place}/{database}?{query}".rstrip("?")
 
 
 def review_logins() -> int:

@@ -25,6 +25,8 @@ MOST_CHANGED: Final = 500
 # The comment of a schema that is Weir's.
 _OURS: Final = "Results of a cluster of Weir: "
 _LOCK_WAIT: Final = "2s"
+# Two processes may change schemas and roles at once.
+CATALOG_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('weir_views'))"
 _VIEWS: Final = (
     "SELECT c.relname, COALESCE(obj_description(c.oid, 'pg_class'), '') FROM pg_class c"
     " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relkind = 'v'"
@@ -38,11 +40,21 @@ _seen: dict[int, tuple[Any, ...]] = {}
 _failed: dict[str, str] = {}
 
 
-def role_of(slug: str) -> str:
-    """Return the role that may read the views of a cluster; a server may have several Weirs."""
+def database_number() -> int:
+    """Return the id of the database in its server, which may have several Weirs."""
     with results_cursor() as cursor:
         cursor.execute("SELECT oid FROM pg_database WHERE datname = current_database()")
-        return f"weir.{cursor.fetchone()[0]}.{slug}"
+        return int(cursor.fetchone()[0])
+
+
+def role_of(slug: str) -> str:
+    """Return the role that may read the views of a cluster."""
+    return f"weir.{database_number()}.{slug}"
+
+
+def driver_of(slug: str) -> str:
+    """Return the login of the driver of a cluster."""
+    return f"weir-driver.{database_number()}.{slug}"
 
 
 def update_views() -> int:
@@ -85,8 +97,7 @@ def _logged(name: str, work: Callable[[], int]) -> int | None:
 def _update_cluster(cluster: Cluster) -> int:
     schema, role = schema_of(cluster), role_of(cluster.slug)
     with transaction.atomic(RESULTS), results_cursor() as cursor:
-        # Two processes may make a pass at once.
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('weir_views'))")
+        cursor.execute(CATALOG_LOCK)
         cursor.execute(_SCHEMAS, [len(_OURS) + 1, f"{_OURS}%"])
         if schema not in dict(cursor.fetchall()):
             cursor.execute(f"CREATE SCHEMA {identifier(schema)}")
@@ -146,5 +157,6 @@ def _drop_others(slugs: set[str]) -> int:
         others = [(schema, slug) for schema, slug in cursor.fetchall() if slug not in slugs]
         for schema, slug in others:
             cursor.execute(f"DROP SCHEMA {identifier(schema)} CASCADE")
-            cursor.execute(f"DROP ROLE IF EXISTS {identifier(role_of(slug))}")
+            for role in (role_of(slug), driver_of(slug)):
+                cursor.execute(f"DROP ROLE IF EXISTS {identifier(role)}")
     return len(others)

@@ -104,6 +104,7 @@ def _catalog(settings: IcebergSettings) -> Catalog:
         properties["uri"] = url.render_as_string(hide_password=False)
     elif settings.catalog_secret:
         properties["credential"] = named_secret(SecretOf.SINKS, settings.catalog_secret)
+        properties["oauth2-server-uri"] = f"{settings.uri.rstrip('/')}/v1/oauth/tokens"
     return load_catalog("weir", **properties, **_store_properties(settings))
 
 

@@ -10,12 +10,14 @@ micro-batch that wrote the row. `seq` grows with each change of a value within a
 `results_query` has the number that determines which windows of a query are final: those that start
 at or before `final_ms`. `is_closed`: nothing writes to the query any more, so its other windows are
 incomplete. `results_deleted` has up to which start retention has deleted windows of a query.
-`results_cluster` has the newest `seq` of a cluster.
+`results_cluster` has the newest `seq` of a cluster, `results_schema` the names of the state schemas
+of its accumulators.
 `results_file` has the files that sources of streams have found (`workers.pipeline.sources.files`).
 
 In PostgreSQL windows are partitioned by the day of their start, so that retention drops tables, and
 `results_window_started` lets views find windows by their start as a time.
-Days beyond `MAX_PARTITIONS` share the default partition.
+Days beyond `MAX_PARTITIONS` share the default partition. Drivers reach the rows of their cluster
+(`DRIVER_RIGHTS`, `controlplane.results.sql.drivers`).
 """
 
 from collections.abc import Iterable
@@ -36,13 +38,6 @@ CREATE TABLE IF NOT EXISTS results_window (
     state {bytes}, cells {bytes}, batch BIGINT NOT NULL, seq BIGINT NOT NULL,
     changed_ms BIGINT NOT NULL, PRIMARY KEY (query_id, start_ms, key)) {options}
 """
-FILES: Final = (
-    "CREATE TABLE IF NOT EXISTS results_file (cluster TEXT NOT NULL, stream BIGINT NOT NULL,"
-    " identity TEXT NOT NULL, number BIGINT NOT NULL, part BIGINT NOT NULL, start BIGINT NOT NULL,"
-    " rows BIGINT NOT NULL, name TEXT NOT NULL, size BIGINT NOT NULL, modified_ns BIGINT NOT NULL,"
-    " places TEXT NOT NULL, names TEXT NOT NULL, fault TEXT NOT NULL,"
-    " PRIMARY KEY (cluster, stream, identity, number))"
-)
 _OTHERS: Final = (
     "CREATE INDEX IF NOT EXISTS results_window_seq ON results_window (query_id, seq)",
     "CREATE INDEX IF NOT EXISTS results_window_key ON results_window (query_id, key, start_ms)",
@@ -52,13 +47,14 @@ _OTHERS: Final = (
     "CREATE TABLE IF NOT EXISTS results_deleted (query_id BIGINT PRIMARY KEY,"
     " until_ms BIGINT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS results_cluster (cluster TEXT PRIMARY KEY, seq BIGINT NOT NULL)",
-    FILES,
-    "CREATE TABLE IF NOT EXISTS results_schema (number BIGINT PRIMARY KEY, name TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS results_file (cluster TEXT NOT NULL, stream BIGINT NOT NULL,"
+    " identity TEXT NOT NULL, number BIGINT NOT NULL, part BIGINT NOT NULL, start BIGINT NOT NULL,"
+    " rows BIGINT NOT NULL, name TEXT NOT NULL, size BIGINT NOT NULL, modified_ns BIGINT NOT NULL,"
+    " places TEXT NOT NULL, names TEXT NOT NULL, fault TEXT NOT NULL,"
+    " PRIMARY KEY (cluster, stream, identity, number))",
+    "CREATE TABLE IF NOT EXISTS results_schema (cluster TEXT NOT NULL, number BIGINT NOT NULL,"
+    " name TEXT NOT NULL, PRIMARY KEY (cluster, number))",
 )
-TABLES: Final = (
-    "results_window", "results_query", "results_deleted", "results_cluster", "results_schema",
-    "results_file",
-)  # fmt: skip
 # Formatted with rows of query and time (ms): VALUES or SELECT.
 DELETED: Final = (
     "INSERT INTO results_deleted (query_id, until_ms) {values} ON CONFLICT (query_id)"
@@ -95,6 +91,7 @@ def create_tables(cursor: Any, *, is_postgres: bool) -> None:
             "CREATE INDEX IF NOT EXISTS results_window_started"
             f" ON results_window (query_id, ({STARTED}))"
         )
+        _restrict_drivers(cursor)
 
 
 def partitions(cursor: Any) -> dict[int, str]:
@@ -108,13 +105,8 @@ def partitions(cursor: Any) -> dict[int, str]:
 
 
 def _day_of(name: str) -> int:
-    digits = name.rpartition("_day_")[2]
-    return -int(digits[1:]) if digits.startswith("m") else int(digits)
-
-
-def partition_name(day: int) -> str:
-    """Return the name of the partition of a day, counted from 1970."""
-    return f"results_window_day_{day}" if day >= 0 else f"results_window_day_m{-day}"
+    # The minus of a day before 1970 is an m.
+    return int(name.rpartition("_day_")[2].replace("m", "-"))
 
 
 def create_partitions(cursor: Any, days: Iterable[int]) -> None:
@@ -122,16 +114,59 @@ def create_partitions(cursor: Any, days: Iterable[int]) -> None:
 
     A day whose rows are in the default partition already gets none.
     """
-    cursor.execute("SELECT pg_advisory_xact_lock(hashtext('results_window'))")
-    known = partitions(cursor)
-    for day in sorted(set(days) - known.keys(), reverse=True)[: MAX_PARTITIONS - len(known)]:
-        first, stop = day * DAY_MS, (day + 1) * DAY_MS
-        cursor.execute(
-            "SELECT 1 FROM results_window_other WHERE start_ms >= %s AND start_ms < %s LIMIT 1",
-            [first, stop],
-        )
-        if cursor.fetchone() is None:
-            cursor.execute(
-                f"CREATE TABLE {partition_name(day)} PARTITION OF results_window"
-                f" FOR VALUES FROM ({first}) TO ({stop})"
-            )
+    cursor.execute("SELECT results_partitions(%s::bigint[])", [sorted(set(days))])
+
+
+# Drivers are not the owner of the table, who alone may create partitions.
+_PARTITIONS: Final = f"""
+CREATE OR REPLACE FUNCTION results_partitions(days bigint[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = {{schema}}, pg_temp AS $$
+DECLARE day bigint; name text; first_ms bigint; room bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('results_window'));
+    -- The default partition is one of them.
+    SELECT {MAX_PARTITIONS + 1} - count(*) INTO room FROM pg_inherits
+    WHERE inhparent = 'results_window'::regclass;
+    FOR day IN SELECT DISTINCT item FROM unnest(days) item ORDER BY item DESC LOOP
+        name := 'results_window_day_' || replace(day::text, '-', 'm');
+        first_ms := day * {DAY_MS};
+        IF room > 0 AND to_regclass(name) IS NULL AND NOT EXISTS (
+            SELECT 1 FROM results_window_other
+            WHERE start_ms >= first_ms AND start_ms < first_ms + {DAY_MS}
+        ) THEN
+            EXECUTE format('CREATE TABLE %I PARTITION OF results_window FOR VALUES FROM (%s)'
+                ' TO (%s)', name, first_ms, first_ms + {DAY_MS});
+            room := room - 1;
+        END IF;
+    END LOOP;
+END $$
+"""  # noqa: S608 - numbers of this module
+# The login of a driver is `<prefix>.<database>.<cluster>`. The owner is not restricted.
+_OF_CLUSTER: Final = "cluster = split_part(current_user::text, '.', 3)"
+# Of `results_query` a driver sees the rows of its cluster.
+_OF_QUERIES: Final = "query_id IN (SELECT query_id FROM results_query)"
+# By table: which rows a driver reaches, and what it may do with them.
+DRIVER_RIGHTS: Final = {
+    "results_window": (_OF_QUERIES, "SELECT, INSERT, UPDATE, DELETE"),
+    "results_query": (_OF_CLUSTER, "SELECT, INSERT"),
+    "results_deleted": (_OF_QUERIES, "SELECT"),
+    "results_cluster": (_OF_CLUSTER, "SELECT, INSERT, UPDATE"),
+    "results_schema": (_OF_CLUSTER, "SELECT, INSERT"),
+    "results_file": (_OF_CLUSTER, "SELECT, INSERT, DELETE"),
+}
+
+
+TABLES: Final = (*DRIVER_RIGHTS,)
+
+
+def _restrict_drivers(cursor: Any) -> None:
+    cursor.execute("SELECT quote_ident(current_schema())")
+    (schema,) = cursor.fetchone()
+    cursor.execute(_PARTITIONS.format(schema=schema))
+    cursor.execute("REVOKE EXECUTE ON FUNCTION results_partitions FROM PUBLIC")
+    cursor.execute("SELECT tablename FROM pg_policies WHERE policyname = 'drivers'")
+    restricted = {name for (name,) in cursor.fetchall()}
+    for table, (rows, _) in DRIVER_RIGHTS.items():
+        if table not in restricted:
+            cursor.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
+            cursor.execute(f"CREATE POLICY drivers ON {table} USING ({rows})")

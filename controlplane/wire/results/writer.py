@@ -230,7 +230,7 @@ class WindowWriter:
         changed = {place: parts for place, parts in self._parts.items() if place not in skipped}
         if not changed:
             return
-        names = statements.names(self._names, self._known_names)
+        names = statements.names(self.cluster, self._names, self._known_names)
         stored = statements.parts(list(changed))
         windows: dict[Place, Parts] = {}
         rows: list[StoredWindow] = []
@@ -317,14 +317,15 @@ class _Statements:
                 skipped |= old - self.parts(list(old)).keys()
         return skipped
 
-    def names(self, new: Mapping[int, str], known: Collection[int]) -> dict[int, str]:
-        """Store names of state schemas; return all that rows refer to."""
-        if unknown := [item for item in new.items() if item[0] not in known]:
+    def names(self, cluster: str, new: Mapping[int, str], known: Collection[int]) -> dict[int, str]:
+        """Store names of state schemas; return all that rows of the cluster refer to."""
+        if unknown := [(cluster, *item) for item in new.items() if item[0] not in known]:
             self.many(
-                "INSERT INTO results_schema (number, name) VALUES (?, ?)"
-                " ON CONFLICT (number) DO NOTHING", unknown,
+                "INSERT INTO results_schema (cluster, number, name) VALUES (?, ?, ?)"
+                " ON CONFLICT (cluster, number) DO NOTHING", unknown,
             )  # fmt: skip
-        return dict(self.values("SELECT number, name FROM results_schema", ()))
+        named = "SELECT number, name FROM results_schema WHERE cluster = ?"
+        return dict(self.values(named, [cluster]))
 
     def parts(self, places: Sequence[Place]) -> dict[Place, tuple[int, Parts]]:
         """Return the batch and the parts of the windows that are stored."""

@@ -22,7 +22,8 @@ from controlplane.sinks.service import SinkSpec
 from controlplane.wire.topics.source import TopicSource
 from tests.support.cluster import actor
 from tests.support.destinations import RECEIVERS, list_destinations
-from tests.support.lake import FILES, MINUTES_OF_DAY, NAMES, Place
+from tests.support.iceberg_rest import CLIENT, SECRET, running_rest_catalog
+from tests.support.lake import FILES, MINUTES_OF_DAY, NAMES, Place, iceberg_of
 from tests.support.postgres import running_postgres
 from tests.support.receiver import receiving
 from tests.support.registry import running_registry
@@ -76,6 +77,16 @@ def http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
             return came
 
         yield Place("http", {"url": receiver.url, "secret": "signs", "batch": 7}, rows)
+
+
+@pytest.fixture
+def rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """A table of Iceberg in a REST catalog, which gives tokens to who has the secret."""
+    monkeypatch.setenv("WEIR_SINK_SECRET_CATALOG", f"{CLIENT}:{SECRET}")
+    with running_rest_catalog(tmp_path) as (url, catalog):
+        list_destinations(monkeypatch, f"{url} {tmp_path.as_uri()}")
+        settings = {"type": "rest", "uri": url, "catalog_secret": "catalog"}
+        yield iceberg_of(catalog, settings)
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +164,9 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("mode", ["final_only", "every_change"])
 @pytest.mark.parametrize(
-    "place", ["postgres", *FILES, "http", "kafka", "avro", "protobuf", "stream"], indirect=True
+    "place",
+    ["postgres", *FILES, "rest", "http", "kafka", "avro", "protobuf", "stream"],
+    indirect=True,
 )
 def test_every_destination_has_the_results_once(meters: Meters, place: Place, mode: str) -> None:
     """With processes that end after the write and before they note it, at seeded moments."""
@@ -235,4 +248,23 @@ def test_a_refused_result_is_kept_with_the_reason_and_written_again(
     assert service.replay_refused(operator, sink) == len(large)
     run(follower)
     assert not sink.refused_results.exists()
+    assert place.newest() == meters.expected()
+
+
+@pytest.mark.parametrize("place", ["rest"], indirect=True)
+def test_a_sink_waits_for_a_catalog_that_refuses_its_secret(
+    operator: Actor, meters: Meters, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEIR_SINK_SECRET_CATALOG", f"{CLIENT}:another")
+    sink = added(meters, place)
+    meters.next()
+    meters.end()
+    follower = SinkFollower(sink.pk)
+    run(follower)
+    sink.refresh_from_db()
+    assert sink.failures == 1
+    assert "another" not in sink.error
+    monkeypatch.setenv("WEIR_SINK_SECRET_CATALOG", f"{CLIENT}:{SECRET}")
+    service.retry(operator, sink)
+    run(follower)
     assert place.newest() == meters.expected()

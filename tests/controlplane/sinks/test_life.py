@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 from django.utils import timezone
+from pyiceberg.catalog import load_catalog
 
 from controlplane.access.roles import Actor
 from controlplane.alerts.evaluation import evaluate_all
@@ -21,14 +22,14 @@ from controlplane.results.database import results_cursor
 from controlplane.results.feed import FeedPlace
 from controlplane.sinks import catalog, service
 from controlplane.sinks.follower import SinkFollower
-from controlplane.sinks.kinds import folder
+from controlplane.sinks.kinds import delta, folder
 from controlplane.sinks.service import SinkSpec
 from controlplane.sinks.status import statuses_of
 from controlplane.wire.results.places import start_of
 from tests.support.cluster import actor
 from tests.support.destinations import list_destinations
-from tests.support.lake import parquet
-from tests.support.sinks import MINUTE, Meters
+from tests.support.lake import FILES, MINUTES_OF_DAY, parquet
+from tests.support.sinks import MINUTE, Meters, run
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 
@@ -291,3 +292,35 @@ def test_a_start_now_leaves_out_what_was_there(admin: Actor, meters: Meters, lak
     written(SinkFollower(sink.pk))
     starts = {row["window_start"].timestamp() * 1000 for row in rows(lake)}
     assert starts == {at * MINUTE for at in range(6) if at * MINUTE > start_of(final)}
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_what_is_replaced_can_be_read_for_a_day(
+    admin: Actor, meters: Meters, lake: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Then Delta deletes the files, and Iceberg forgets the snapshots."""
+    monkeypatch.setattr(f"controlplane.sinks.kinds.{kind}.CLEAN_EVERY", 1)
+    lake.mkdir()
+    versions = []
+    for name in ("kept", "past"):
+        place = FILES[kind](lake / name)
+        spec = SinkSpec(name, kind, place.settings, mode="every_change", start="oldest")
+        follower = SinkFollower(service.add(admin, meters.query, spec).pk)
+        for days in (0, 0, 0, 1, 0):
+            meters.batch += days * MINUTES_OF_DAY
+            meters.next()
+            run(follower)
+        versions.append(_versions(kind, lake / name))
+        assert place.newest() == meters.expected()
+        monkeypatch.setattr("controlplane.sinks.kinds.iceberg._KEPT", timedelta(0))
+        nothing = "interval 0 seconds"
+        monkeypatch.setitem(delta._CONFIGURATION, "delta.deletedFileRetentionDuration", nothing)
+    assert versions[0] > versions[1]
+
+
+def _versions(kind: str, folder: Path) -> int:
+    """Return how many files of the first day, or snapshots, there are."""
+    if kind == "delta":
+        return len([*folder.glob("day=1970-01-01/*.parquet")])
+    catalog = load_catalog("weir", type="sql", uri=f"sqlite:///{folder}/catalog.db")
+    return len(catalog.load_table("shop.readings").snapshots())

@@ -263,8 +263,9 @@ def test_no_driver_inherits_a_secret_of_the_site(
     for name in ("REDIS_URL", "REDIS_URL_FILE", "DATABASE_URL", "WEIR_SECRET_KEY"):
         monkeypatch.setenv(name, "of-the-site")
     site = Site(
-        tmp_path, "redis://of-the-site", {}, driver_url=lambda cluster: f"redis://{cluster}"
-    )
+        tmp_path, "redis://of-the-site", {}, driver_url=lambda cluster: f"redis://{cluster}",
+        results_url=lambda cluster: f"postgresql://{cluster}",
+    )  # fmt: skip
     spec = DriverSpec(OWN, 1, 1, 1000)
     started = Driver(spec, site, lambda *_: ["sleep", "60"])
     try:
@@ -272,6 +273,7 @@ def test_no_driver_inherits_a_secret_of_the_site(
     finally:
         assert started.kill()
     assert environment["REDIS_URL"] == "redis://sf"
+    assert environment["WEIR_RESULTS_URL"] == "postgresql://sf"
     assert "of-the-site" not in str(environment)
 
 

@@ -22,6 +22,8 @@ from controlplane.wire import keys, measures
 from controlplane.wire.producer import Producer
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.redis_clients import connect_patiently
+from controlplane.wire.results.database import ConnectedDatabase
+from controlplane.wire.results.tables import create_tables
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
 from controlplane.wire.routing.publication import publish
@@ -166,7 +168,13 @@ class Course:
     def __post_init__(self) -> None:
         self.client = connect_patiently(self.redis_url)
         java = find_java(os.environ, self.folder / "java", lambda _: None)
-        self.site = Site(self.folder, self.redis_url, java_environment(java.home))
+        url = f"sqlite:///{self.folder / 'results.sqlite3'}"
+        results = ConnectedDatabase(url)
+        results.run(lambda cursor: create_tables(cursor, is_postgres=False))
+        results.close()
+        self.site = Site(
+            self.folder, self.redis_url, java_environment(java.home), results_url=lambda _: url
+        )
         self.spec = DriverSpec(CLUSTER, self.request.most_nodes, 2, trigger_ms=200)
         self.version = 0
 

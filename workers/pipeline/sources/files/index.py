@@ -12,7 +12,6 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from controlplane.wire.results.database import ConnectedDatabase
-from controlplane.wire.results.tables import FILES
 from controlplane.wire.sources.files import FileSource
 from workers.pipeline.sources.files.store import ListedFile
 from workers.pipeline.sources.plan import PartitionRange
@@ -64,8 +63,7 @@ class FileIndex:
         self._database = ConnectedDatabase(os.environ[_VARIABLE])
 
     def create(self) -> None:
-        """Create the table, and forget the files of an earlier declaration of the stream."""
-        self._run(FILES)
+        """Forget the files of an earlier declaration of the stream."""
         self._run(
             "DELETE FROM results_file WHERE cluster = ? AND stream = ? AND identity <> ?", self._key
         )
