@@ -11,6 +11,7 @@ from controlplane.errors import Invalid, Unusable
 from controlplane.models import Cluster, Proposal
 from controlplane.planning.adapter import PlannerResult
 from controlplane.planning.plan_summary import PlanSummary
+from controlplane.planning.sources import plan_for
 from controlplane.policies.gate import Judgement
 from controlplane.policies.grades import Grade
 from controlplane.policies.store import policy_of
@@ -166,13 +167,13 @@ def test_a_monitor_takes_the_slack_from_which_a_better_plan_begins(
     operator: Actor, sf: Cluster, monkeypatch: pytest.MonkeyPatch, *, is_monitor: bool
 ) -> None:
     """People, who choose the slack themselves, are told it."""
-    cluster, plan_for = scattered(operator, sf), computation.plan_for
+    cluster = scattered(operator, sf)
 
     def from_forty_percent(*request: Any) -> PlannerResult:
         result = plan_for(*request)
         return result if request[2]["nu"] >= 0.4 else PlannerResult([], {})
 
-    monkeypatch.setattr(computation, "plan_for", from_forty_percent)
+    monkeypatch.setattr("controlplane.proposals.computation.plan_for", from_forty_percent)
     actor = Automatic("watch") if is_monitor else operator
     proposal = requests.request(actor, cluster, "mms", {"nu": 0.1}, planner="placement")
     computation.compute(proposal.pk)
