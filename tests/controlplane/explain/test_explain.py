@@ -13,6 +13,7 @@ from controlplane.explain import Cause, CauseCode, explain, likely_causes, parse
 from controlplane.explain.change import ChangeKind
 from controlplane.explain.values import RemedyReason
 from controlplane.models import (
+    Alert,
     Cluster,
     Decision,
     Node,
@@ -83,6 +84,11 @@ def test_a_stream_that_rose_is_the_cause_and_the_largest_contribution(
     ]  # fmt: skip
     assert found.series is not None
     assert found.series.baseline == pytest.approx(150, rel=0.05)
+    # Once there is an alert, its onset is that of the explanation, too.
+    since = now - timedelta(minutes=7)
+    Alert.objects.create(cluster=sf, subject="node_load", node=node.index, since=since)
+    Alert.objects.create(cluster=sf, subject="latency_p95", since=now - timedelta(minutes=6))
+    assert explain(sf, parse_subject(f"node:{node.index}"), now).finding.since == since
 
     before = explain(sf, parse_subject(f"node:{node.index}@{ms(now - timedelta(minutes=12))}"), now)
     assert (before.finding.grade, before.finding.since, before.is_live) == (Grade.GOOD, None, False)
