@@ -22,6 +22,7 @@ export class LastMinute {
 
   /** Return a sample with the means of the minute that ends with it. */
   add(sample) {
+    if (!this.names.length) return sample;
     const newest = Math.max(sample.t, this.recent.at(-1)?.t ?? 0);
     this.recent = [...this.recent.filter(({ t }) => t !== sample.t), sample].filter(({ t }) => t > newest - MINUTE_MS).sort((a, b) => a.t - b.t);
     const parts = this.recent.filter(({ t }) => t <= sample.t);

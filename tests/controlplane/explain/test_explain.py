@@ -13,7 +13,6 @@ from controlplane.explain import Cause, CauseCode, explain, likely_causes, parse
 from controlplane.explain.change import ChangeKind
 from controlplane.explain.values import RemedyReason
 from controlplane.models import (
-    Alert,
     Cluster,
     Decision,
     Node,
@@ -25,6 +24,7 @@ from controlplane.models import (
 from controlplane.policies.grades import Grade
 from controlplane.proposals import requests
 from controlplane.topology import nodes
+from tests.support.alerting import firing
 from tests.support.cluster import placed, placed_split, stream_id
 from tests.support.explaining import OverTime, record_past, steps
 from tests.support.key_samples import sampled
@@ -86,8 +86,8 @@ def test_a_stream_that_rose_is_the_cause_and_the_largest_contribution(
     assert found.series.baseline == pytest.approx(150, rel=0.05)
     # Once there is an alert, its onset is that of the explanation, too.
     since = now - timedelta(minutes=7)
-    Alert.objects.create(cluster=sf, subject="node_load", node=node.index, since=since)
-    Alert.objects.create(cluster=sf, subject="latency_p95", since=now - timedelta(minutes=6))
+    firing(sf, "node_load", node=node.index, since=since)
+    firing(sf, since=now - timedelta(minutes=6))
     assert explain(sf, parse_subject(f"node:{node.index}"), now).finding.since == since
 
     before = explain(sf, parse_subject(f"node:{node.index}@{ms(now - timedelta(minutes=12))}"), now)
