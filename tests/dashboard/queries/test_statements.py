@@ -73,7 +73,9 @@ def test_each_example_of_the_page_runs(viewing: Client, counted: Query) -> None:
         assert (page.status_code, page.context["faults"]) == (200, ())
 
 
-def test_without_a_statement_the_page_runs_the_one_that_it_offers(viewing: Client, counted: Query) -> None:
+def test_without_a_statement_the_page_runs_the_one_that_it_offers(
+    viewing: Client, counted: Query
+) -> None:
     page = viewing.get(reverse("sql", args=["sf"]))
     assert page.context["statement"].startswith("SELECT window_start, ")
     assert "result" in page.context
