@@ -1,5 +1,6 @@
 """The navigation of all pages: clusters with their status, pages of the open one with counts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -7,11 +8,10 @@ from typing import Final
 from django.urls import reverse
 from django.utils import timezone
 
-from controlplane.alerts.statuses import ClusterStatus, FleetStatus, cluster_statuses
+from controlplane.alerts.statuses import ClusterStatus, cluster_statuses
 from controlplane.installation.extras import lab_values
 from controlplane.models import Cluster, Node, Proposal, Query, Stream
 from controlplane.planning.adapters import planner_modules
-from controlplane.policies.grades import Grade
 from dashboard.guards import PageRequest
 
 
@@ -56,7 +56,8 @@ class ClusterLink:
 class Navigation:
     """The links of a page; `section` is the page of the navigation that it belongs to.
 
-    `needing`: clusters that need a person; `firing`: alerts neither acknowledged nor silenced.
+    `needing`: clusters that need a person; `firing`: what they need one for: the limits
+    whose alerts are neither acknowledged nor silenced.
     """
 
     clusters: tuple[ClusterLink, ...]
@@ -106,12 +107,6 @@ SITE_PAGES: Final = (
     NavigationPage("api:openapi-view", "API", is_rare=True),
     NavigationPage("help", "Help"),
 )
-_WORDS: Final = {
-    Grade.GOOD: "all limits kept",
-    Grade.WARN: "needs attention",
-    Grade.BAD: "limit exceeded",
-    Grade.UNKNOWN: "no data",
-}
 
 
 @cache
@@ -125,16 +120,14 @@ def cluster_pages() -> tuple[NavigationPage, ...]:
 
 def navigation(request: PageRequest) -> Navigation:
     """Return the navigation of a page."""
-    match, now = request.resolver_match, timezone.now()
+    match = request.resolver_match
     current = match.url_name or "" if match else ""
     site = tuple(
         _link(page, current)
         for page in SITE_PAGES
         if page.name not in ("grants", "webhooks") or request.actor.is_any_admin
     )
-    statuses = request.statuses
-    if statuses is None:
-        statuses = cluster_statuses(request.actor.clusters, now)
+    statuses = statuses_of(request)
     clusters = tuple(_cluster_link(row, request, current) for row in statuses)
     pages = [page for cluster in clusters for page in cluster.pages]
     return Navigation(
@@ -142,8 +135,15 @@ def navigation(request: PageRequest) -> Navigation:
         site=site,
         section=next((link for link in (*pages, *site) if link.is_current), None),
         needing=sum(row.needs_person for row in statuses),
-        firing=sum(len(row.firing(now)) for row in statuses),
+        firing=sum(len(row.limits) for row in statuses),
     )
+
+
+def statuses_of(request: PageRequest) -> Sequence[ClusterStatus]:
+    """Return the statuses of the visible clusters, read once for all parts of a page."""
+    if request.statuses is None:
+        request.statuses = cluster_statuses(request.actor.clusters, timezone.now())
+    return request.statuses
 
 
 def _cluster_link(row: ClusterStatus, request: PageRequest, current: str) -> ClusterLink:
@@ -154,15 +154,8 @@ def _cluster_link(row: ClusterStatus, request: PageRequest, current: str) -> Clu
         pages = tuple(
             _link(page, current, cluster.slug, counts.get(page.label)) for page in cluster_pages()
         )
-    grade, words = str(row.grade), _WORDS[row.grade]
-    if row.status in (FleetStatus.EXECUTING, FleetStatus.STARTING):
-        grade, words = "info", str(row.status)
-    elif row.status is FleetStatus.STOPPED:
-        words = str(row.status)
-    elif row.limits:
-        words = row.limits.text
     url = reverse("cluster", args=[cluster.slug])
-    return ClusterLink(cluster.slug, cluster.name, url, grade, words, pages)
+    return ClusterLink(cluster.slug, cluster.name, url, row.level, row.words, pages)
 
 
 def _link(

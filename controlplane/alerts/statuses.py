@@ -1,10 +1,12 @@
 """The status of each visible cluster: the greatest risk that its limits, alerts and state show."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
+
+from django.utils import timezone
 
 from controlplane.alerts.listing import open_alerts
 from controlplane.alerts.readings import ClusterReadings, readings_of
@@ -15,86 +17,118 @@ from controlplane.alerts.states import (
     AlertStatus,
     status_of,
 )
-from controlplane.health.summary import is_idle
-from controlplane.models import Alert, Cluster
-from controlplane.numbers import counted
+from controlplane.health.summary import backlog_words, is_idle
+from controlplane.models import Alert, Cluster, Decision
+from controlplane.numbers import counted, points
 from controlplane.policies.grades import Grade
 from controlplane.proposals.executions.progress import Progress, running
+from controlplane.watch.codes import CODES
 
 _OF_PEOPLE: Final = (AlertStatus.ACKNOWLEDGED, AlertStatus.SILENCED)
+# An older decision of a monitor does not describe the present.
+DECIDED: Final = timedelta(seconds=60)
 
 
 class FleetStatus(StrEnum):
-    """What the row of a cluster states, the greatest risk first."""
+    """The status of a cluster, the greatest risk first.
+
+    PENDING: a limit is exceeded, not for the hold time of its alert yet; MONITOR: a monitor found
+    what no limit of the cluster shows; MEASURING: the first minute does not show the load.
+    """
 
     FAILED = "failed"
     EXCEEDED = "exceeded"
-    NEAR = "near"
+    PENDING = "pending"
+    BACKLOG = "backlog"
+    DEGRADED = "degraded"
+    NEAR = "near a limit"
     ACKNOWLEDGED = "acknowledged"
     SILENCED = "silenced"
+    MONITOR = "monitor"
     EXECUTING = "executing"
     STARTING = "starting"
-    KEPT = "kept"
+    KEPT = "all limits kept"
     IDLE = "idle"
-    NO_DATA = "no_data"
+    MEASURING = "in the first minute"
+    NO_DATA = "no data"
     STOPPED = "stopped"
 
 
 RISK: Final = tuple(FleetStatus)
 # Clusters that the headline counts.
 NEEDING: Final = (FleetStatus.FAILED, FleetStatus.EXCEEDED)
-GRADES: Final[Mapping[FleetStatus, Grade]] = {
-    FleetStatus.FAILED: Grade.BAD,
-    FleetStatus.EXCEEDED: Grade.BAD,
-    FleetStatus.NEAR: Grade.WARN,
-    FleetStatus.ACKNOWLEDGED: Grade.WARN,
-    FleetStatus.SILENCED: Grade.WARN,
-    FleetStatus.KEPT: Grade.GOOD,
-    FleetStatus.IDLE: Grade.GOOD,
-}
+_LEVELS: Final = {
+    "bad": (FleetStatus.FAILED, FleetStatus.EXCEEDED),
+    "warn": (
+        FleetStatus.PENDING, FleetStatus.BACKLOG, FleetStatus.DEGRADED, FleetStatus.NEAR,
+        FleetStatus.ACKNOWLEDGED, FleetStatus.SILENCED, FleetStatus.MONITOR,
+    ),
+    "info": (FleetStatus.EXECUTING, FleetStatus.STARTING),
+    "good": (FleetStatus.KEPT, FleetStatus.IDLE),
+}  # fmt: skip
+LEVELS: Final = {status: level for level, statuses in _LEVELS.items() for status in statuses}
 
 
 @dataclass(frozen=True)
 class LimitCount:
-    """The limits of a cluster that need a person, as chips and sentences count them.
+    """The limits of a cluster beyond which it is, as chips, sentences and the bell count them.
 
-    `exceeded`: the measures and "application" beyond their limits now; `recovered`: the subjects of
-    alerts that fire although the mean of the page is within the limit. Both without what is
-    acknowledged, silenced or recovering.
+    `exceeded`: the subjects of alerts that fire and are beyond their limits now, and "application";
+    `recovered`: those that fire although the mean of the page is within the limit. Both without
+    what is acknowledged, silenced or recovering. `pending`: beyond a limit, without such an alert.
     """
 
     exceeded: Sequence[str] = ()
     recovered: Sequence[str] = ()
+    pending: Sequence[str] = ()
 
-    def __bool__(self) -> bool:
-        return bool(self.exceeded or self.recovered)
+    def __len__(self) -> int:
+        return len(self.exceeded) + len(self.recovered)
 
     @property
     def text(self) -> str:
         """Return the count in a few words: of exceeded limits, else of firing alerts."""
-        if self.exceeded:
-            return f"{counted(len(self.exceeded), 'limits')} exceeded"
-        return f"{counted(len(self.recovered), 'alerts')} firing"
+        if self.recovered and not self.exceeded:
+            return f"{counted(len(self.recovered), 'alerts')} firing"
+        return f"{counted(len(self.exceeded or self.pending), 'limits')} exceeded"
 
 
 @dataclass(frozen=True)
 class ClusterStatus:
     """A cluster with its status, and what the status follows from.
 
-    `alerts`: that have fired and are not cleared; `execution`: the running one.
+    `alerts`: that have fired and are not cleared; `execution`: the running one; `monitors`: the
+    last decisions of monitors that found a problem.
     """
 
     cluster: Cluster
     readings: ClusterReadings
     alerts: Sequence[Alert]
     execution: Progress | None
+    monitors: Sequence[Decision]
     limits: LimitCount
     status: FleetStatus
 
     @property
-    def grade(self) -> Grade:
-        """Return the level of the status."""
-        return GRADES.get(self.status, Grade.UNKNOWN)
+    def level(self) -> str:
+        """Return good, warn, bad, info or unknown: the colour of the cluster on every page."""
+        return LEVELS.get(self.status, "unknown")
+
+    @property
+    def words(self) -> str:
+        """Return the status in a few words, the same on every page."""
+        match self.status:
+            case FleetStatus.FAILED if self.cluster.state in FAILED_STATES:
+                return str(self.cluster.state)
+            case FleetStatus.EXCEEDED | FleetStatus.PENDING:
+                return self.limits.text
+            case FleetStatus.BACKLOG:
+                return backlog_words(self.cluster, timezone.now())
+            case FleetStatus.MONITOR:
+                return f"{counted(len(self.monitors), 'monitors')} not OK"
+            case FleetStatus.EXECUTING if self.execution is not None:
+                return f"{self.execution.proposal.state} {points(self.execution.share)} %"
+        return str(self.status)
 
     @property
     def needs_person(self) -> bool:
@@ -118,26 +152,26 @@ def cluster_statuses(visible: Collection[int] | None, now: datetime) -> list[Clu
     rows = Cluster.objects.select_related("health").order_by("name", "slug")
     clusters = list(rows if visible is None else rows.filter(pk__in=visible))
     ids = [cluster.pk for cluster in clusters]
-    readings, executions = readings_of(clusters), running(ids)
+    readings, executions, monitors = readings_of(clusters), running(ids), _monitors(ids, now)
     alerts = _by_cluster(open_alerts(ids))
     return [
-        _assessed(readings[cluster.pk], alerts.get(cluster.pk, []), executions.get(cluster.pk), now)
-        for cluster in clusters
-    ]
+        _assessed(
+            readings[pk], alerts.get(pk, []), executions.get(pk), monitors.get(pk, []), now
+        )
+        for pk in ids
+    ]  # fmt: skip
 
 
 def _assessed(
-    readings: ClusterReadings, alerts: Sequence[Alert], execution: Progress | None, now: datetime
+    readings: ClusterReadings,
+    alerts: Sequence[Alert],
+    execution: Progress | None,
+    monitors: Sequence[Decision],
+    now: datetime,
 ) -> ClusterStatus:
     limits = _limits(readings, alerts, now)
-    return ClusterStatus(
-        cluster=readings.cluster,
-        readings=readings,
-        alerts=alerts,
-        execution=execution,
-        limits=limits,
-        status=_status(readings, alerts, limits, execution, now),
-    )
+    status = _status(readings, alerts, limits, execution, monitors, now)
+    return ClusterStatus(readings.cluster, readings, alerts, execution, monitors, limits, status)
 
 
 def _limits(readings: ClusterReadings, alerts: Sequence[Alert], now: datetime) -> LimitCount:
@@ -146,14 +180,19 @@ def _limits(readings: ClusterReadings, alerts: Sequence[Alert], now: datetime) -
     states = {alert.subject: status_of(alert, now) for alert in alerts}
     beyond = [str(reading.measure) for reading in readings.exceeded]
     if readings.cluster.state in FAILED_STATES:
+        # The agent has decided: its alert follows at once.
         beyond = [APPLICATION, *beyond]
-    seen = [alert for alert in alerts if alert.subject in WITHOUT_READING]
-    beyond += [alert.subject for alert in seen if alert.fired_at and not alert.within_since]
+        states.setdefault(APPLICATION, AlertStatus.FIRING)
+    beyond += [subject for subject in states if subject in WITHOUT_READING]
     firing = [subject for subject, state in states.items() if state is AlertStatus.FIRING]
     return LimitCount(
-        [subject for subject in beyond if states.get(subject) not in _OF_PEOPLE],
+        [subject for subject in beyond if subject in firing],
         [subject for subject in firing if subject not in beyond],
-    )
+        [
+            str(reading.measure) for reading in readings.exceeded
+            if states.get(reading.measure) not in (*_OF_PEOPLE, AlertStatus.FIRING)
+        ],
+    )  # fmt: skip
 
 
 def _status(
@@ -161,6 +200,7 @@ def _status(
     alerts: Sequence[Alert],
     limits: LimitCount,
     execution: Progress | None,
+    monitors: Sequence[Decision],
     now: datetime,
 ) -> FleetStatus:
     """Return the status of a cluster: the greatest risk that applies."""
@@ -171,15 +211,31 @@ def _status(
     conditions = {
         FleetStatus.FAILED: APPLICATION in (*limits.exceeded, *limits.recovered),
         FleetStatus.EXCEEDED: bool(limits),
+        FleetStatus.PENDING: bool(limits.pending),
+        FleetStatus.BACKLOG: cluster.state == Cluster.State.CATCHING_UP,
+        FleetStatus.DEGRADED: cluster.state == Cluster.State.DEGRADED,
         FleetStatus.NEAR: bool(readings.near),
         FleetStatus.ACKNOWLEDGED: AlertStatus.ACKNOWLEDGED in states,
         FleetStatus.SILENCED: AlertStatus.SILENCED in states,
+        FleetStatus.MONITOR: bool(monitors),
         FleetStatus.EXECUTING: execution is not None,
         FleetStatus.STARTING: cluster.state in (Cluster.State.STARTING, Cluster.State.STOPPED),
         FleetStatus.KEPT: readings.grade == Grade.GOOD,
         FleetStatus.IDLE: is_idle(cluster, now),
+        FleetStatus.MEASURING: not readings.is_graded,
     }
     return next((status for status, holds in conditions.items() if holds), FleetStatus.NO_DATA)
+
+
+def _monitors(clusters: Collection[int], now: datetime) -> dict[int, list[Decision]]:
+    """Return by cluster the last decisions of the monitors that found a problem."""
+    rows = Decision.objects.filter(cluster__in=clusters, last_at__gte=now - DECIDED)
+    last = {(row.cluster_id, row.loop): row for row in rows.order_by("last_at", "id")}
+    result: dict[int, list[Decision]] = {}
+    for row in last.values():
+        if row.code in CODES and CODES[row.code].grade == "warn":
+            result.setdefault(row.cluster_id, []).append(row)
+    return result
 
 
 def _by_cluster(alerts: Sequence[Alert]) -> dict[int, list[Alert]]:

@@ -19,6 +19,8 @@ from controlplane.models import Cluster, Node, Query, QueryStream, Stream, Task
 from controlplane.models.query import LIVE_STATES
 from controlplane.telemetry import arrivals
 from controlplane.telemetry.grid import Grid
+from controlplane.telemetry.measures import TEN_S
+from controlplane.telemetry.series import fitting_seconds
 from controlplane.telemetry.series import read as read_series
 
 # Routing versions of clusters that are remembered by a process.
@@ -173,7 +175,8 @@ def flow_of(cluster: Cluster, start: datetime, end: datetime, unit: FlowUnit) ->
     streams = [_StreamColumns(*row) for row in stored.values_list(*_StreamColumns._fields)]
     splits = np.array([stream.split for stream in streams], np.int64)
     count = max(cluster.splits, int(splits.max(initial=-1)) + 1)
-    series = read_series(cluster, _SERIES, start, end).window()
+    seconds = fitting_seconds(start, end, least=TEN_S)
+    series = read_series(cluster, (*_SERIES, "arrived", "in"), start, end, seconds).window()
     indices = [node.index for node in nodes]
     loads, merged, node_bytes = (_means(series, name, indices) for name in _SERIES[:3])
     read, read_bytes = (_means(series, name, range(count)) for name in _SERIES[3:])
@@ -210,8 +213,11 @@ def _node_flow(node: Node, load: float, factor: float) -> NodeFlow:
 
 
 def _means(series: Grid, name: str, indices: Sequence[int]) -> Floats:
-    """Return the mean of a series at each index, float64[indices]; 0 if it is not known."""
-    means = np.nan_to_num(series[name][0])
+    """Return the mean rate of arriving records at each index, 0 if it is not known.
+
+    float64[indices]; of nodes, as their table and their load over capacity have it.
+    """
+    means = np.nan_to_num(series.arriving(name)[0])
     return np.array([means[index] if index < len(means) else 0.0 for index in indices])
 
 

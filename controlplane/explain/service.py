@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 import numpy as np
+from django.db.models import Q
 
 from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.catalog.queries import query_by_name
@@ -32,7 +33,7 @@ from controlplane.explain.stream_explanation import explain_stream
 from controlplane.explain.subjects import ExplanationSubject, SubjectKind
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Explanation, Fact, Finding, RankedChange, Series
-from controlplane.models import Cluster, Decision, Node, Task
+from controlplane.models import Alert, Cluster, Decision, Node, Task
 from controlplane.pagination.lookup import row_by
 from controlplane.watch.observation import ClusterObservation
 
@@ -117,6 +118,7 @@ def _explanation(
     observed, (finding, series) = evidence.observed, measured
     if node is not None:
         finding = _since_capacity(finding, evidence.of_node(node).changes)
+    finding = _since_alert(observed, finding)
     since = None if finding.since_is_earliest else finding.since
     ranked = ranked_changes(evidence, _explained([finding.measure]), nodes, since)
     cause = ranked[0].cause if ranked else None
@@ -151,6 +153,18 @@ def _since_capacity(finding: Finding, changes: Sequence[NearbyChange]) -> Findin
     if max(times) <= finding.since:
         return finding
     return replace(finding, since=max(times), since_is_earliest=False)
+
+
+def _since_alert(observed: ClusterObservation, finding: Finding) -> Finding:
+    """Return the finding with the onset that its alert and the headline of the cluster state."""
+    if finding.since is None:
+        return finding
+    is_open = Q(cleared_at=None) | Q(cleared_at__gt=observed.time)
+    alerts = Alert.objects.filter(is_open, cluster=observed.cluster, subject=finding.measure)
+    if finding.measure == AlertMeasure.LOAD:
+        alerts = alerts.filter(node=finding.node)
+    since = alerts.filter(since__lte=observed.until).order_by("-since").values_list("since")[:1]
+    return replace(finding, since=since[0][0], since_is_earliest=False) if since else finding
 
 
 def _is_present(observed: ClusterObservation, evidence: NodeEvidence) -> bool:

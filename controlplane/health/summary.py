@@ -85,6 +85,14 @@ def is_idle(cluster: Cluster, now: datetime) -> bool:
     return health.unread == 0 and now - health.observed_at < SEEN
 
 
+def backlog_words(cluster: Cluster, now: datetime) -> str:
+    """Return whether the backlog of a cluster shrinks: "backlog" if it is not known."""
+    health: ClusterHealth | None = getattr(cluster, "health", None)
+    if health is None or health.rate is None or now - health.observed_at > SEEN:
+        return "backlog"
+    return "cannot keep up" if health.drained_s is None else "catching up"
+
+
 def incident_by_id(cluster: Cluster, pk: int) -> Incident:
     """Return an incident of a cluster. Raises `NotFound`."""
     return row_by(cluster.incidents, "incident", pk=pk)

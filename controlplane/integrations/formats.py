@@ -113,6 +113,22 @@ def rendered(name: str, body: str, credential: str) -> str:
     return body if name == WEIR else json.dumps(FORMATS[name](json.loads(body), credential))
 
 
+def example(name: str) -> str:
+    """Return the body that a receiver gets of an alert, for reading."""
+    data = {
+        "cluster": "orders", "id": 7, "state": "firing", "severity": "warning", "version": None,
+        "text": "Orders, Latency p95 above limit: 12.3 s, limit 10.0 s",
+        "url": "/clusters/orders/alerts/7/",
+    }  # fmt: skip
+    body = json.dumps({
+        "id": "0a5fd0be-8a4f-4d53-9c1c-7f0c2d1f5a11", "type": "alert.firing",
+        "timestamp": "2026-05-03T10:00:00+00:00", "data": data,
+    })  # fmt: skip
+    if name == EMAIL:
+        return "\n\n".join(mail(body))
+    return json.dumps(json.loads(rendered(name, body, "your routing key")), indent=2)
+
+
 def mail(body: str) -> tuple[str, str]:
     """Return the subject and the text of an e-mail."""
     message: Message = json.loads(body)

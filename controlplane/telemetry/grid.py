@@ -70,15 +70,19 @@ class Grid:
 
     @property
     def loads(self) -> Floats:
-        """Return the records/s that arriving records cause at nodes, float64[t, n].
+        """Return the records/s that arriving records cause at nodes, float64[t, n]."""
+        return self.arriving("loads")
 
-        Also while a backlog is worked off. It needs the series `loads`, `arrived` and `in`.
+    def arriving(self, name: str) -> Floats:
+        """Return the part of a rate of nodes or split nodes that arriving records cause.
+
+        Also while a backlog is worked off. It needs the series `arrived` and `in`, too.
         """
         arrived, read = self["arrived"], self["in"]
         known = ~np.isnan(arrived) & (np.nan_to_num(read) > 0)
         share = np.where(known, arrived / np.where(known, read, 1.0), 1.0)
-        loads: Floats = self["loads"] * share[:, None]
-        return loads
+        rates: Floats = self[name] * share[:, None]
+        return rates
 
     def column(self, values: Floats, index: int) -> Floats:
         """Return the values of a node of one of the arrays, float64[t]; NaN for an unknown node."""
@@ -104,8 +108,8 @@ class Grid:
         within = (self.times >= start.timestamp()) & (self.times < stop.timestamp())
         return self.where(within).window()
 
-    def where(self, chosen: Flags | slice) -> "Grid":
-        """Return some of the periods; `chosen` bool[t] or a part in order."""
+    def where(self, chosen: Flags | Ints | slice) -> "Grid":
+        """Return some of the periods; `chosen` bool[t], their places, or a part in order."""
         values = {name: array[chosen] for name, array in self.values.items()}
         return Grid(self.times[chosen], self.measured_s[chosen], self.subjects, values)
 
@@ -128,6 +132,15 @@ class Grid:
         measured_s = np.add.reduceat(self.measured_s, firsts)
         grid = Grid(self.times[firsts], measured_s, self.subjects, values)
         return grid._with_imbalance() if "imbalance" in values else grid
+
+    def trailing(self, seconds: float) -> "Grid":
+        """Return each period merged with those of so many seconds before its time."""
+        starts = np.searchsorted(self.times, self.times - seconds, side="right")
+        counts = np.arange(1, len(self) + 1) - starts
+        ends = np.cumsum(counts)
+        places = np.arange(counts.sum()) - np.repeat(ends - counts - starts, counts)
+        grid = self.where(places).merged(np.repeat(np.arange(len(self)), counts))
+        return replace(grid, times=self.times)
 
     @property
     def shares(self) -> Floats:

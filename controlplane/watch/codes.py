@@ -30,12 +30,19 @@ _ALL: Final = (
         "not_running", "Cluster stopped", "The cluster is stopped", calm=True, grade="unknown"
     ),
     DecisionCode("no_data", "No data", "There are no measurements yet", calm=True, grade="unknown"),
-    DecisionCode("data_too_old", "Data too old", "The newest measurement is too old", calm=True),
+    DecisionCode(
+        "data_too_old",
+        "Data too old",
+        "The newest measurement is too old",
+        calm=True,
+        grade="unknown",
+    ),
     DecisionCode(
         "catching_up",
         "Catching up",
         "The cluster works off the backlog of an outage: its rates and latencies show no load",
         calm=True,
+        grade="unknown",
     ),
     DecisionCode(
         "dead_band",

@@ -19,6 +19,7 @@ from dashboard.figures.buckets import (
     NodeSeries,
     bucket_seconds,
     heat_of,
+    last_minute,
     line_columns,
 )
 from dashboard.figures.cluster import ChartLimits, cluster_figures
@@ -42,6 +43,7 @@ def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
     answer = {
         "figures": cluster_figures(limits, plan_marks_of(cluster, time_range)),
         "columns": line_columns(series, step),
+        "recent": last_minute(series) if time_range.live else [],
         "resolution": step,
         "start": start,
         "end": end,

@@ -1,24 +1,23 @@
 """The headline of a cluster: one sentence about its limits, its likely cause, and what to do."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
-
-from django.utils import timezone
 
 from controlplane import numbers
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import AlertReading, ClusterReadings
+from controlplane.alerts.states import FAILED_STATES, is_of_measure, title_of, unit_of
+from controlplane.alerts.statuses import ClusterStatus, FleetStatus
 from controlplane.explain import likely_causes, subject_of_measure
 from controlplane.explain.values import RankedChange
-from controlplane.health.summary import is_idle
-from controlplane.models import Cluster, Proposal
+from controlplane.models import Alert, Cluster, Proposal
 from dashboard import thresholds
 from dashboard.clusters.first_steps import has_records
 from dashboard.clusters.status import (
     FIRST_FIGURES,
-    backlog_headline,
-    is_starting,
+    backlog_title,
     started_at,
     state_title,
 )
@@ -44,90 +43,149 @@ class ClusterHeadline(Headline):
     may_request: bool = False
 
 
-def headline_of(
-    cluster: Cluster, readings: ClusterReadings, counted: Collection[str] | None = None
-) -> ClusterHeadline:
-    """Return the headline: of the cluster's state, else of its limits.
+def headline_of(row: ClusterStatus, now: datetime) -> ClusterHeadline:
+    """Return the headline of the present status of a cluster."""
+    headline = _WORDS.get(row.status, _measured)(row, now)
+    chip = headline.chip if row.status in _OWN_CHIPS else ""
+    return replace(headline, grade=row.level, chip=chip or row.words)
 
-    `counted`: the measures whose exceeded limits count, None for all.
-    """
-    is_running = cluster.state == Cluster.State.RUNNING
-    if readings.is_live and not is_running:
-        return _of_state(cluster)
-    exceeded = [r for r in readings.exceeded if counted is None or str(r.measure) in counted]
-    if exceeded:
-        return _exceeded(cluster, readings, exceeded)
+
+def _measured(row: ClusterStatus, _: datetime) -> ClusterHeadline:
+    return range_headline(row.cluster, row.readings)
+
+
+def _monitored(row: ClusterStatus, now: datetime) -> ClusterHeadline:
+    headline = _measured(row, now)
+    names = ", ".join(decision.loop for decision in row.monitors)
+    texts = ". ".join(decision.text for decision in row.monitors)
+    return replace(headline, what=f"{headline.what}; monitor not OK: {names}", why=f"{texts}.")
+
+
+def _of_state(row: ClusterStatus, _: datetime) -> ClusterHeadline:
+    return ClusterHeadline(*state_title(row.cluster))
+
+
+def _starting(row: ClusterStatus, now: datetime) -> ClusterHeadline:
+    minutes, seconds = divmod(int((now - started_at(row.cluster, now)).total_seconds()), 60)
+    chip = f"starting (Spark, {minutes}:{seconds:02})"
+    return ClusterHeadline(*state_title(row.cluster), chip=chip)
+
+
+def _stopped(_row: ClusterStatus, _: datetime) -> ClusterHeadline:
+    return ClusterHeadline("The cluster is stopped", _STOPPED)
+
+
+def _backlog(row: ClusterStatus, now: datetime) -> ClusterHeadline:
+    what, why = backlog_title(row.cluster, now)
+    ranked = likely_causes(row.cluster, [AlertMeasure.LATENCY], now=now)
+    return ClusterHeadline(
+        what, why, explain=f"measure:{AlertMeasure.LATENCY}", review=_waiting(row.cluster),
+        may_request=True,
+    ).explained(ranked)  # fmt: skip
+
+
+def _pending(row: ClusterStatus, _: datetime) -> ClusterHeadline:
+    pending = [r for r in row.readings.exceeded if str(r.measure) in row.limits.pending]
+    hold = f"An alert fires if it lasts {row.readings.policy.alert_hold_s:g} s."
+    return replace(_limits_exceeded(row.readings, pending), why=hold)
+
+
+def _handled(row: ClusterStatus, now: datetime) -> ClusterHeadline:
+    if not row.readings.exceeded:
+        return _measured(row, now)
+    return _limits_exceeded(row.readings, row.readings.exceeded, f", {row.status}")
+
+
+def _idle(row: ClusterStatus, _: datetime) -> ClusterHeadline:
+    """Return the headline of an idle cluster, also before its first records."""
+    if has_records(row.cluster):
+        return ClusterHeadline(_IDLE)
+    return ClusterHeadline(_NO_RECORDS, _FIRST, chip="no records yet")
+
+
+def _exceeded(row: ClusterStatus, now: datetime) -> ClusterHeadline:
+    """Return the headline of the limits whose alerts fire, with what waits for a person."""
+    cluster = row.cluster
+    if cluster.state in FAILED_STATES:
+        return _of_state(row, now)
+    exceeded = [r for r in row.readings.exceeded if str(r.measure) in row.limits.exceeded]
+    if not exceeded:
+        return _firing(row.firing(now)[0], now)
+    headline = _limits_exceeded(row.readings, exceeded)
+    beside = [alert.detail for alert in row.firing(now) if alert.detail]
+    if cluster.state == Cluster.State.CATCHING_UP:
+        beside.append(backlog_title(cluster, now)[0])
+    why = " ".join([headline.why, *(f"{text}." for text in beside)])
+    return replace(headline, why=why, review=_waiting(cluster), may_request=True)
+
+
+def _firing(alert: Alert, now: datetime) -> ClusterHeadline:
+    """Return the headline of an alert that fires without a mean beyond its limit."""
+    what = f"{title_of(alert.subject)} since {numbers.clock(alert.since, now)}"
+    if not is_of_measure(alert.subject):
+        return ClusterHeadline(what, f"{alert.detail}." if alert.detail else "")
+    unit = unit_of(alert.subject)
+    what += f": {numbers.value_text(alert.value, unit)} at its last check,"
+    what += f" limit {numbers.value_text(alert.limit, unit)}"
+    why = "The mean of the last minute is within the limit: the alert ends if it stays there."
+    subject = subject_of_measure(alert.subject, alert.node, alert.since)
+    return ClusterHeadline(what, why, explain=str(subject))
+
+
+# Their pages show more than the status: the seconds since the start, and that records never came.
+_OWN_CHIPS: Final = (FleetStatus.STARTING, FleetStatus.IDLE)
+_WORDS: Final = {
+    FleetStatus.FAILED: _exceeded,
+    FleetStatus.EXCEEDED: _exceeded,
+    FleetStatus.PENDING: _pending,
+    FleetStatus.BACKLOG: _backlog,
+    FleetStatus.DEGRADED: _of_state,
+    FleetStatus.ACKNOWLEDGED: _handled,
+    FleetStatus.SILENCED: _handled,
+    FleetStatus.MONITOR: _monitored,
+    FleetStatus.STARTING: _starting,
+    FleetStatus.IDLE: _idle,
+    FleetStatus.STOPPED: _stopped,
+}
+
+
+def range_headline(cluster: Cluster, readings: ClusterReadings) -> ClusterHeadline:
+    """Return the headline of a period by its limits."""
+    if readings.exceeded:
+        return _limits_exceeded(readings, readings.exceeded)
     if readings.near:
         text = ", ".join(phrase(cluster, reading) for reading in readings.near)
         first = _subject(readings, readings.near[0])
         return ClusterHeadline(
             f"Near a limit: {text}", grade=thresholds.WARN, chip="near a limit", explain=first
         )
-    if readings.is_live and is_idle(cluster, timezone.now()):
-        idle = _without_records(cluster)
-        if idle is not None:
-            return idle
     if readings[AlertMeasure.RECORDS].value is None:
         what = "No figures yet" if readings.is_live else "No figures are stored for this time range"
         why = FIRST_FIGURES if readings.is_live else ""
         return ClusterHeadline(what, why, thresholds.UNKNOWN, "no data")
     kept = [r for r in readings.readings if r.limit is not None and r.value is not None]
     values = ", ".join(phrase(cluster, r) for r in kept if r.measure is not AlertMeasure.AGE)
-    what, why, grade, chip = "All limits are kept", "", thresholds.GOOD, "all limits kept"
     if not readings.is_graded:
-        what, why = "Measured for less than a minute", FIRST_FIGURES
-        grade, chip = thresholds.UNKNOWN, "no data"
-    return ClusterHeadline(f"{what}: {values}", why, grade, chip)
+        return ClusterHeadline(f"Measured for less than a minute: {values}", FIRST_FIGURES)
+    return ClusterHeadline(f"All limits are kept: {values}", "", thresholds.GOOD, "all limits kept")
 
 
-def _without_records(cluster: Cluster) -> ClusterHeadline | None:
-    """Return the headline of an idle cluster, None before its first sample of records."""
-    if not has_records(cluster):
-        return ClusterHeadline(_NO_RECORDS, _FIRST, thresholds.UNKNOWN, "no records yet")
-    if cluster.last_sample_at is None:
-        return None
-    return ClusterHeadline(_IDLE, grade=thresholds.GOOD, chip="all limits kept")
-
-
-def _of_state(cluster: Cluster) -> ClusterHeadline:
-    state = str(cluster.state)
-    if is_starting(cluster):
-        now = timezone.now()
-        minutes, seconds = divmod(int((now - started_at(cluster, now)).total_seconds()), 60)
-        chip = f"starting (Spark, {minutes}:{seconds:02})"
-        return ClusterHeadline(
-            *state_title(cluster), thresholds.STATES[Cluster.State.STARTING], chip
-        )
-    if state == Cluster.State.STOPPED:
-        return ClusterHeadline("The cluster is stopped", _STOPPED, thresholds.UNKNOWN, state)
-    if state == Cluster.State.CATCHING_UP:
-        backlog, now = backlog_headline(cluster, timezone.now()), timezone.now()
-        ranked = likely_causes(cluster, [AlertMeasure.LATENCY], now=now)
-        return ClusterHeadline(
-            backlog.what, backlog.why, backlog.grade, backlog.chip,
-            explain=f"measure:{AlertMeasure.LATENCY}", review=_waiting(cluster), may_request=True,
-        ).explained(ranked)  # fmt: skip
-    title, cause = state_title(cluster)
-    return ClusterHeadline(title, cause, thresholds.STATES[state], state)
-
-
-def _exceeded(
-    cluster: Cluster, readings: ClusterReadings, exceeded: Sequence[AlertReading]
+def _limits_exceeded(
+    readings: ClusterReadings, exceeded: Sequence[AlertReading], handled: str = ""
 ) -> ClusterHeadline:
-    count = len(exceeded)
+    cluster, count = readings.cluster, len(exceeded)
     since = min((r.since for r in exceeded if r.since is not None), default=None)
     texts = ", ".join(phrase(cluster, reading) for reading in exceeded)
     when = f" since {numbers.clock(since, readings.end)}" if since else ""
     chip = f"{numbers.counted(count, 'limits')} exceeded"
     time = None if readings.is_live else readings.end
     ranked = likely_causes(cluster, [reading.measure for reading in exceeded], time, since)
+    words = f"{numbers.raised(numbers.count_word(count))} {chip.partition(' ')[2]}"
     return ClusterHeadline(
         grade=thresholds.BAD,
-        what=f"{numbers.raised(numbers.count_word(count))} {chip.partition(' ')[2]}{when}: {texts}",
+        what=f"{words}{when}{handled}: {texts}",
         chip=chip,
         explain=_subject(readings, _explained(exceeded, ranked)),
-        review=_waiting(cluster) if readings.is_live else None,
-        may_request=readings.is_live,
     ).explained(ranked, NO_CAUSE)
 
 

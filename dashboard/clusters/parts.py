@@ -20,7 +20,7 @@ from controlplane.proposals.executions.progress import running
 from controlplane.proposals.listing import UNLISTED
 from dashboard.clusters.charts import readings_in
 from dashboard.clusters.first_steps import first_steps
-from dashboard.clusters.headline import headline_of
+from dashboard.clusters.headline import headline_of, range_headline
 from dashboard.clusters.node_rows import node_bars, node_table
 from dashboard.clusters.scenarios import open_rows
 from dashboard.clusters.strip import strip_of
@@ -28,6 +28,7 @@ from dashboard.figures.flow import FlowBar, flow_drawing
 from dashboard.frame.readings import span_text, tiles_of
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists import require_known
+from dashboard.navigation import statuses_of
 from dashboard.policies.decisions import why
 from dashboard.proposals.list_rows import list_row
 from dashboard.range_parameters import requested_range
@@ -40,9 +41,8 @@ _WAITING: Final = 3
 @cluster_page
 def summary(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render the chip, the headline and the tiles."""
-    return render_page(
-        request, "_cluster_summary.html", summary_of(cluster, requested_range(request))
-    )
+    context = summary_of(request, cluster, requested_range(request))
+    return render_page(request, "_cluster_summary.html", context)
 
 
 @cluster_page
@@ -96,15 +96,19 @@ def _linked(cluster: Cluster, bar: FlowBar) -> FlowBar:
     return replace(bar, url=reverse(name, args=[cluster.slug, bar.key]))
 
 
-def summary_of(
-    cluster: Cluster, time_range: TimeRange, readings: ClusterReadings | None = None
-) -> dict[str, Any]:
-    """Return the context of the summary."""
-    known = readings or readings_in(cluster, time_range)
+def summary_of(request: PageRequest, cluster: Cluster, time_range: TimeRange) -> dict[str, Any]:
+    """Return the context of the summary: of the present, or of a past range."""
+    if time_range.live:
+        now = timezone.now()
+        row = next(row for row in statuses_of(request) if row.cluster.pk == cluster.pk)
+        known, headline = row.readings, headline_of(row, now)
+    else:
+        known = readings_in(cluster, time_range)
+        headline = range_headline(cluster, known)
     return {
         "span": time_range,
         "readings": known,
-        "headline": headline_of(cluster, known),
+        "headline": headline,
         "past_range": "" if time_range.live else f"{time_range.text}:",
         "tiles": tiles_of(known),
         "tile_span": span_text(known),

@@ -6,11 +6,9 @@ from typing import Final
 from django.db.models import Max
 
 from controlplane import numbers
-from controlplane.health.summary import SEEN
-from controlplane.models import AuditEntry, Cluster, ClusterHealth
+from controlplane.health.summary import backlog_words
+from controlplane.models import AuditEntry, Cluster
 from controlplane.numbers import raised
-from dashboard import thresholds
-from dashboard.frame.headline import Headline
 
 # The titles of states other than running.
 _STATES: Final = {
@@ -49,22 +47,16 @@ def state_title(cluster: Cluster) -> tuple[str, str]:
     return _STATES[state], _sentence(cause)
 
 
-def backlog_headline(cluster: Cluster, now: datetime) -> Headline:
-    """Return the headline of a cluster with a backlog: whether it shrinks, and the time left.
-
-    Without an observation of the last seconds it is not known whether the backlog shrinks.
-    """
+def backlog_title(cluster: Cluster, now: datetime) -> tuple[str, str]:
+    """Return the sentence about a backlog, whether it shrinks and the time left, and its cause."""
     title, cause = state_title(cluster)
-    health: ClusterHealth | None = getattr(cluster, "health", None)
-    if health is None or health.rate is None or now - health.observed_at > SEEN:
-        return Headline(title, cause, thresholds.WARN, "backlog")
-    if health.drained_s is None:
-        what = "The cluster cannot keep up with its input: its backlog does not shrink"
-        return Headline(what, cause, thresholds.WARN, "cannot keep up")
-    what = (
-        f"The cluster catches up with its backlog: about {numbers.seconds(health.drained_s)} left"
-    )
-    return Headline(what, cause, thresholds.WARN, "catching up")
+    words = backlog_words(cluster, now)
+    if words == "cannot keep up":
+        title = "The cluster cannot keep up with its input: its backlog does not shrink"
+    elif words == "catching up":
+        left = numbers.seconds(cluster.health.drained_s)
+        title = f"The cluster catches up with its backlog: about {left} left"
+    return title, cause
 
 
 def _sentence(text: str) -> str:

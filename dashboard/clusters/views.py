@@ -11,7 +11,6 @@ from controlplane.models import Cluster
 from controlplane.topology import nodes
 from controlplane.wire.network.destinations import masters
 from dashboard.clusters import parts
-from dashboard.clusters.charts import readings_in
 from dashboard.clusters.scenarios import scenario_form
 from dashboard.dialog_forms import cluster_dialog
 from dashboard.forms import number, read, whole
@@ -24,10 +23,9 @@ from dashboard.responses import cluster_change, render_page
 def overview(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render a cluster; the browser loads its charts and its flow."""
     time_range = requested_range(request)
-    readings = readings_in(cluster, time_range)
-    context: dict[str, Any] = parts.summary_of(cluster, time_range, readings)
+    context: dict[str, Any] = parts.summary_of(request, cluster, time_range)
     context |= parts.cards_of(cluster) | parts.strip_context(cluster, time_range)
-    context |= parts.nodes_of(cluster, time_range, readings)
+    context |= parts.nodes_of(cluster, time_range, context["readings"])
     context |= scenario_form(cluster)
     context["masters"] = masters()
     return render_page(request, "cluster.html", context)

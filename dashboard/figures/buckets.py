@@ -8,8 +8,9 @@ from typing import Any, Final
 import numpy as np
 
 from controlplane.telemetry.grid import Grid
+from controlplane.telemetry.measures import PRESENT
 from controlplane.telemetry.series import fitting_seconds
-from controlplane.wire.figures import Unit, figure_of
+from controlplane.wire.figures import Unit, figure_of, with_parts
 from dashboard.time_range import TimeRange
 
 # The series of the lines, and of the loads of nodes.
@@ -18,6 +19,8 @@ LINES: Final = (
     "emitted_ms",
 )  # fmt: skip
 LOADS: Final = ("loads", "arrived", "in")
+# The lines with a mean of the last minute, as tiles show it, and the series that it needs.
+MINUTES: Final = ("arrived", "delivered", "rf", "imbalance", "p50", "p95")
 # Points of a line: more are indistinguishable in half of a page.
 POINTS: Final = 400
 # Columns of the heat map, at most.
@@ -66,9 +69,27 @@ def line_columns(series: Grid, step: int) -> dict[str, list[Any]]:
     """
     merged = series if step == 1 else series.every(step)
     columns: dict[str, list[Any]] = {"t": [round(1000 * t) for t in merged.times.tolist()]}
+    minutes = merged.trailing(PRESENT.total_seconds())
     for name in LINES:
         columns[name] = [_rounded(name, value) for value in merged[name].tolist()]
+    for name in MINUTES:
+        columns[f"minute_{name}"] = [_rounded(name, value) for value in minutes[name].tolist()]
     return columns
+
+
+def last_minute(series: Grid) -> list[dict[str, Any]]:
+    """Return the newest minute of samples as they were sent, from which its mean continues."""
+    recent = series.where(series.times > series.times.max(initial=0.0) - PRESENT.total_seconds())
+    columns = {"t": np.round(1000 * recent.times), "span_s": recent.measured_s}
+    columns |= {name: recent[name] for name in with_parts(MINUTES)}
+    known = {name: np.where(np.isnan(v), None, v) for name, v in columns.items()}  # type: ignore[call-overload]
+    return [
+        {
+            name: values[place].tolist() if values.ndim > 1 else values[place]
+            for name, values in known.items()
+        }
+        for place in range(len(recent))
+    ]
 
 
 def _rounded(name: str, value: float) -> float | int | None:

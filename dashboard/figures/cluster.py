@@ -11,6 +11,7 @@ from typing import Any, Final
 from controlplane import numbers
 from controlplane.wire.figures import figure_of
 from dashboard.figures.parts import (
+    FAINT,
     Figure,
     PlanMark,
     Trace,
@@ -23,6 +24,7 @@ from dashboard.figures.parts import (
 from dashboard.figures.shapes import level as horizontal
 
 _SECONDS: Final = 0.001
+_BOLD: Final = 2.25
 # Room for the words at the ends of the lines.
 _MARGIN: Final = {"l": 44, "r": 64, "t": 24, "b": 26}
 # More than any axis shows above its limit.
@@ -43,19 +45,28 @@ class ChartLimits:
 
 @dataclass(frozen=True)
 class ChartLine:
-    """A line of a chart: the name of its figure, its colour, the word at its end, and its dash."""
+    """A line of a chart: the name of its figure, its colour, the word at its end, and its dash.
+
+    `minute`: also drawn as the mean of the last minute, as tiles show it, above the micro-batches.
+    """
 
     name: str
     color: str
     word: str = ""
     dash: str = "solid"
-    width: float = 1.75
+    width: float = 1.4
+    minute: bool = True
+
+    @property
+    def end(self) -> str:
+        """Return the name of the figure whose newest value the word stands beside."""
+        return f"minute_{self.name}" if self.minute else self.name
 
 
 LATENCY: Final = (
     ChartLine("p50", "--series-2", "p50"),
     ChartLine("p95", "--series-1", "p95"),
-    ChartLine("p99", "--series-4", "p99", "dash", 1.4),
+    ChartLine("p99", "--series-4", "p99", "dash", minute=False),
 )
 RATES: Final = (
     ChartLine("arrived", "--series-1", "in"),
@@ -100,7 +111,7 @@ def replication(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
     # The limit follows what is reachable: each time has its own.
     lines = (
         ChartLine("rf", "--series-1", "measured"),
-        ChartLine("rf_limit", "--limit", "limit", "dash", 1.4),
+        ChartLine("rf_limit", "--limit", "limit", "dash", minute=False),
     )
     axis = value_axis("", rangemode="normal", minallowed=0)
     return _over_time(lines, marks, axis, shapes, hover="%{y:.3f}", floor=1.0)
@@ -142,7 +153,7 @@ def _over_time(
     floor: float = 0.0,
 ) -> Figure:
     """Return a chart of lines over time; `floor`: where the axis starts."""
-    drawn = [_trace(line, hover, scale) for line in lines]
+    drawn = [trace for line in lines for trace in _traces(line, hover, scale)]
     # The highest line of the axis is the limit, unless the values are far from it.
     levels = [shape["y0"] for shape in shapes if shape["type"] == "line"]
     return figure(
@@ -157,15 +168,24 @@ def _over_time(
     )
 
 
-def _trace(line: ChartLine, hover: str, scale: float) -> Trace:
+def _traces(line: ChartLine, hover: str, scale: float) -> list[Trace]:
+    """Return the micro-batches of a line, faint below the mean of a minute if there is one."""
     declared = figure_of(line.name)
-    drawn = scatter(declared.label or declared.title, [], [])
-    return drawn | {
+    title = declared.label or declared.title
+    drawn = scatter(title, [], []) | {
         "line": {"color": line.color, "width": line.width, "dash": line.dash},
         "connectgaps": False,
         "hovertemplate": hover,
         "meta": {"field": line.name, "scale": scale},
     }
+    if not line.minute:
+        return [drawn]
+    bold = drawn | {
+        "name": f"{title}, mean of a minute",
+        "line": drawn["line"] | {"width": _BOLD},
+        "meta": {"field": line.end, "scale": scale},
+    }
+    return [drawn | {"opacity": FAINT, "line": drawn["line"] | {"dash": "solid", "width": 1}}, bold]
 
 
 def _ends(lines: Sequence[ChartLine], scale: float) -> Trace:
@@ -178,7 +198,7 @@ def _ends(lines: Sequence[ChartLine], scale: float) -> Trace:
         "cliponaxis": False,
         "showlegend": False,
         "meta": {
-            "ends": [line.name for line in lines],
+            "ends": [line.end for line in lines],
             "words": [line.word for line in lines],
             "scale": scale,
         },

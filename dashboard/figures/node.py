@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from algorithms.vocabulary import Floats
 from controlplane.telemetry.grid import Grid
+from controlplane.telemetry.measures import PRESENT
 from dashboard.figures.parts import (
+    FAINT,
     Figure,
     PlanMark,
     Trace,
@@ -64,7 +66,8 @@ def node_figures(
     `series`: of FIGURES; `ends`: of the whole axis; `without`: the load
     without the last plan, None if it did not change the node.
     """
-    samples = with_gaps(_samples(series, index))
+    samples = with_gaps(_samples(series.trailing(PRESENT.total_seconds()), index))
+    batches = with_gaps(_samples(series, index))
     latency = limits.latency_ms / _SECOND_MS
     charts: dict[str, tuple[Sequence[tuple[str, str]], str, float | None]] = {
         "load": ([("load", "load")], "deliveries/s", limits.load),
@@ -72,7 +75,9 @@ def node_figures(
         "latency": ([("latency", "node"), ("cluster", "cluster")], "s", latency),
         "state": ([("state", "state")], "MB", None),
     }
-    figures = {name: _chart(samples, *chart, marks, ends) for name, chart in charts.items()}
+    figures = {
+        name: _chart(samples, batches, *chart, marks, ends) for name, chart in charts.items()
+    }
     if without is not None and without.points:
         _add_without(figures["load"], without)
     return figures
@@ -124,26 +129,34 @@ def _samples(series: Grid, index: int) -> list[Sample]:
 
 
 def _chart(
-    samples: Sequence[Sample], lines: Sequence[tuple[str, str]], unit: str, limit: float | None,
-    marks: Sequence[PlanMark], ends: tuple[datetime, datetime],
+    samples: Sequence[Sample], batches: Sequence[Sample], lines: Sequence[tuple[str, str]],
+    unit: str, limit: float | None, marks: Sequence[PlanMark], ends: tuple[datetime, datetime],
 ) -> Figure:  # fmt: skip
-    """Return lines with labels at their ends, the limit, and the plans."""
+    """Return the means of a minute with labels at their ends, the limit, and the plans.
+
+    `batches`: the micro-batches, drawn faint below the first line.
+    """
     traces: list[Trace] = [
         scatter(
             name, [s["t"] for s in samples], [s.get(field) for s in samples],
             connectgaps=False, hovertemplate=f"%{{y:,.3~r}} {unit}",
-            line={"color": "--series-1" if place == 0 else "--before", "width": 1.75,
+            line={"color": "--series-1" if place == 0 else "--before", "width": 2.25,
                   "dash": "solid" if place == 0 else "dash"},
         )
         for place, (field, name) in enumerate(lines)
     ]  # fmt: skip
+    first = [s.get(lines[0][0]) for s in batches]
+    faint = scatter(
+        "micro-batches", [s["t"] for s in batches], first, connectgaps=False, hoverinfo="skip",
+        opacity=FAINT, line={"color": "--series-1", "width": 1},
+    )  # fmt: skip
     known = {name: [s[field] for s in samples if s.get(field) is not None] for field, name in lines}
-    top = 1.15 * max([limit or 0.0, *(max(values) for values in known.values() if values)])
+    top = 1.15 * max([limit or 0.0, *(value for value in first if value is not None)])
     labels = _labels(known, top)
     if limit is not None:
         labels.append(limit_note(f"limit {limit:,.4g} {unit}", limit))
     return figure(
-        [*traces, plan_marks(marks)],
+        [faint, *traces, plan_marks(marks)],
         xaxis=time_axis() | {"range": list(map(ms, ends))},
         yaxis=value_axis(unit, range=[0, top or 1]),
         yaxis2=marks_axis(),

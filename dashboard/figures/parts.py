@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 Figure = dict[str, Any]
 Trace = dict[str, Any]
@@ -20,6 +20,10 @@ _TICKS = {
     "zeroline": False,
 }  # fmt: skip
 CONFIG: dict[str, Any] = {"displayModeBar": False, "responsive": True, "doubleClick": "reset"}
+
+
+# The opacity of the micro-batches below the mean of a minute.
+FAINT: Final = 0.3
 
 
 @dataclass(frozen=True)

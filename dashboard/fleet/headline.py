@@ -13,9 +13,21 @@ from dashboard.frame.headline import Headline
 
 # Clusters whose limits are known to be kept, or watched by a person.
 _WATCHED: Final = (
-    FleetStatus.NEAR, FleetStatus.ACKNOWLEDGED, FleetStatus.SILENCED, FleetStatus.EXECUTING,
-    FleetStatus.KEPT, FleetStatus.IDLE,
+    FleetStatus.NEAR, FleetStatus.ACKNOWLEDGED, FleetStatus.SILENCED, FleetStatus.MONITOR,
+    FleetStatus.EXECUTING, FleetStatus.KEPT, FleetStatus.IDLE,
 )  # fmt: skip
+# What the sentence about the other clusters counts.
+_COUNTED: Final = (
+    FleetStatus.PENDING, FleetStatus.BACKLOG, FleetStatus.DEGRADED, FleetStatus.NEAR,
+    FleetStatus.ACKNOWLEDGED, FleetStatus.SILENCED, FleetStatus.MONITOR, FleetStatus.STARTING,
+    FleetStatus.MEASURING, FleetStatus.NO_DATA, FleetStatus.STOPPED,
+)  # fmt: skip
+_SENTENCES: Final = {
+    FleetStatus.PENDING: "beyond a limit, not for long enough to fire an alert",
+    FleetStatus.BACKLOG: "behind its input",
+    FleetStatus.MONITOR: "kept within its limits, but a monitor is not OK",
+    FleetStatus.NO_DATA: "without data",
+}
 _FIRST: Final = (
     "A cluster is a group of nodes that compute queries over streams. Add a demo to look around,"
     " or a cluster for your own data."
@@ -38,6 +50,8 @@ def _calm_title(rows: Sequence[FleetCluster]) -> str:
     running = [row for row in rows if row.assessed.status is not FleetStatus.STOPPED]
     if not running:
         return "No cluster is running"
+    if any(row.assessed.status is FleetStatus.PENDING for row in running):
+        return "No alert fires"
     if any(row.assessed.status not in _WATCHED for row in running):
         return "No cluster exceeds a limit"
     which = "" if len(running) == len(rows) else "running "
@@ -77,17 +91,9 @@ def _others(rows: Sequence[FleetCluster], needing: Sequence[FleetCluster]) -> li
         names = ", ".join(row.assessed.cluster.name for row in needing[1:4])
         more = f" and {len(needing) - 4} more" if len(needing) > 4 else ""  # noqa: PLR2004
         sentences.append(f"So {'does' if len(needing) == 2 else 'do'} {names}{more}.")  # noqa: PLR2004
-    titles = {
-        "near a limit": FleetStatus.NEAR,
-        "acknowledged": FleetStatus.ACKNOWLEDGED,
-        "silenced": FleetStatus.SILENCED,
-        "starting": FleetStatus.STARTING,
-        "without data": FleetStatus.NO_DATA,
-        "stopped": FleetStatus.STOPPED,
-    }
     parts = [
-        f"{count} {'is' if count == 1 else 'are'} {words}"
-        for words, status in titles.items()
+        f"{count} {'is' if count == 1 else 'are'} {_SENTENCES.get(status, str(status))}"
+        for status in _COUNTED
         if (count := sum(row.assessed.status is status for row in rows))
     ]
     if parts:

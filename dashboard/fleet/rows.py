@@ -19,19 +19,11 @@ SHOWN: Final = (
     AlertMeasure.LATENCY, AlertMeasure.LOAD, AlertMeasure.IMBALANCE, AlertMeasure.REPLICATION,
     AlertMeasure.RECORDS,
 )  # fmt: skip
-_WORDS: Final = {
-    FleetStatus.NEAR: "near a limit",
-    FleetStatus.ACKNOWLEDGED: "acknowledged",
-    FleetStatus.SILENCED: "silenced",
-    FleetStatus.STARTING: "starting",
-    FleetStatus.KEPT: "all limits kept",
-    FleetStatus.IDLE: "idle",
-    FleetStatus.NO_DATA: "no data",
-    FleetStatus.STOPPED: "stopped",
-}
+_ICONS: Final = {FleetStatus.EXECUTING: "play", FleetStatus.SILENCED: "clock"}
 # Statuses of which an explanation is worth a look.
 _EXPLAINED: Final = (
-    FleetStatus.EXCEEDED, FleetStatus.NEAR, FleetStatus.ACKNOWLEDGED, FleetStatus.SILENCED,
+    FleetStatus.EXCEEDED, FleetStatus.PENDING, FleetStatus.NEAR, FleetStatus.ACKNOWLEDGED,
+    FleetStatus.SILENCED,
 )  # fmt: skip
 _CALM: Final = (
     FleetStatus.KEPT, FleetStatus.IDLE, FleetStatus.ACKNOWLEDGED, FleetStatus.SILENCED,
@@ -65,18 +57,7 @@ def fleet_row(row: FleetCluster, now: datetime) -> dict[str, Any]:
 
 def chip_of(row: ClusterStatus) -> Chip:
     """Return the status of a cluster in a few words."""
-    match row.status:
-        case FleetStatus.FAILED:
-            return Chip(str(row.cluster.state), row.grade)
-        case FleetStatus.EXCEEDED:
-            return Chip(row.limits.text, row.grade)
-        case FleetStatus.EXECUTING if row.execution is not None:
-            share = numbers.points(row.execution.share)
-            return Chip(f"{row.execution.proposal.state} {share} %", "info", "play")
-        case FleetStatus.SILENCED:
-            return Chip(_WORDS[row.status], "", "clock")
-    grade = "" if row.grade is Grade.UNKNOWN else str(row.grade)
-    return Chip(_WORDS.get(row.status, str(row.status)), grade)
+    return Chip(row.words, row.level, _ICONS.get(row.status, ""))
 
 
 def _cell(row: FleetCluster, measure: AlertMeasure) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from controlplane.alerts.fleet import FleetCluster, fleet_clusters
 from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.alerts.readings import AlertReading
 from controlplane.alerts.states import AlertStatus
-from controlplane.alerts.statuses import FleetStatus, cluster_statuses
+from controlplane.alerts.statuses import FleetStatus
 from controlplane.alerts.visits import changes_since, last_visit
 from controlplane.clusters import demo
 from controlplane.clusters.listing import visible_cluster
@@ -23,15 +23,14 @@ from controlplane.proposals.outcome import outcome_of
 from dashboard.clusters.headline import headline_of
 from dashboard.explain.plot import Plot
 from dashboard.explain.rows import explain_url
-from dashboard.fleet.alert_rows import AlertRow, alert_row, alert_rows
+from dashboard.fleet.alert_rows import AlertRow, alert_rows
 from dashboard.fleet.headline import fleet_headline
 from dashboard.fleet.measure_plot import limits_of, measure_plot
 from dashboard.fleet.rows import SHOWN, chip_of, fleet_row
-from dashboard.frame.headline import Headline
 from dashboard.frame.readings import phrase
 from dashboard.guards import PageRequest, anyone_page, cluster_page
 from dashboard.lists import require_known
-from dashboard.navigation import navigation
+from dashboard.navigation import navigation, statuses_of
 from dashboard.proposals.headline import effect_clauses, joined
 from dashboard.responses import render_page
 
@@ -46,8 +45,7 @@ def overview(request: PageRequest) -> HttpResponse:
     """Render the visible clusters; the response to htmx has the parts that change."""
     require_known(request, {"order"})
     now = timezone.now()
-    request.statuses = cluster_statuses(request.actor.clusters, now)
-    rows = fleet_clusters(request.statuses, now)
+    rows = fleet_clusters(statuses_of(request), now)
     context = _context(request, rows, now)
     if request.htmx and not request.htmx.boosted:
         context["navigation"] = navigation(request)
@@ -130,35 +128,20 @@ def attention_of(row: FleetCluster, now: datetime) -> dict[str, Any]:
     without values; `alerts`: that fire; `effects`: of the waiting proposal, "" if not known.
     """
     assessed, worst = row.assessed, _worst(row)
-    headline, explain = _problem(row, now)
+    headline = headline_of(assessed, now)
     return {
         "cluster": assessed.cluster,
         "chip": chip_of(assessed),
         "since": numbers.clock(assessed.since, now) if assessed.since is not None else "",
         "held": numbers.duration(now - assessed.since) if assessed.since is not None else "",
         "headline": headline,
-        "explain": explain,
+        "explain": explain_url(assessed.cluster, headline.explain) if headline.explain else "",
         "measure": worst,
         "plot": None if worst is None else _plot(row, worst),
         "proposal": row.proposal,
         "effects": _effects(row),
         "alerts": assessed.firing(now),
     }
-
-
-def _problem(row: FleetCluster, now: datetime) -> tuple[Headline, str]:
-    """Return what is wrong with a cluster and why, and where it is explained, "" for none."""
-    assessed = row.assessed
-    alerts = assessed.firing(now)
-    limits = assessed.limits
-    if limits.exceeded or assessed.status is FleetStatus.FAILED or not alerts:
-        headline = headline_of(assessed.cluster, assessed.readings, limits.exceeded)
-        explain = explain_url(assessed.cluster, headline.explain) if headline.explain else ""
-        return headline, explain
-    # The value is within the limit again; the alert ends after its hold time.
-    alert = alert_row(alerts[0], now)
-    what = f"{alert.title} since {alert.since}: {alert.value} now, limit {alert.limit}"
-    return Headline(what, "The alert ends if the value stays within the limit."), alert.explain
 
 
 def _worst(row: FleetCluster) -> AlertReading | None:

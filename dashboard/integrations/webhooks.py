@@ -13,7 +13,7 @@ from django.views.decorators.cache import never_cache
 
 from controlplane.access.roles import ADMIN, Actor
 from controlplane.errors import Forbidden, Invalid, NotFound, WeirError
-from controlplane.integrations import deliveries, webhooks
+from controlplane.integrations import deliveries, formats, webhooks
 from controlplane.integrations.deliveries import (
     STATES,
     DeliveryFilters,
@@ -51,7 +51,8 @@ def index(request: PageRequest) -> HttpResponse:
     try:
         return _list_page(request, {})
     except Forbidden:
-        return render_page(request, "webhooks.html", {"manages": False})
+        context = {"manages": False, "examples": _examples()}
+        return render_page(request, "webhooks.html", context)
 
 
 @never_cache
@@ -150,6 +151,11 @@ def remove(request: PageRequest, pk: int) -> HttpResponseRedirect:
     return redirect("webhooks")
 
 
+def _examples() -> list[tuple[str, str]]:
+    """Return what each kind of receiver gets of an alert, by the name of its format."""
+    return [(words, formats.example(name)) for name, words in FORMATS]
+
+
 def _list_page(request: PageRequest, more: dict[str, Any], status: int = 200) -> HttpResponse:
     now = timezone.now()
     hooks = list(webhooks.visible_webhooks(request.actor))
@@ -160,6 +166,7 @@ def _list_page(request: PageRequest, more: dict[str, Any], status: int = 200) ->
         "kinds": KINDS,
         "formats": FORMATS,
         "values": {"kinds": webhooks.KINDS},
+        "examples": _examples(),
         "errors": {},
     }
     if request.htmx and not request.htmx.boosted:

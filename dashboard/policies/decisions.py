@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from controlplane import numbers
+from controlplane.alerts.statuses import DECIDED
 from controlplane.models import Cluster, Decision
 from controlplane.numbers import counted, lowered
 from controlplane.policies.settings import PolicySettings
@@ -112,14 +113,21 @@ def _by_reason(rows: Sequence[DecisionRow]) -> str:
 
 
 def why(cluster: Cluster, policy: PolicySettings, now: datetime) -> list[DecisionRow]:
-    """Return the row of the last decision of each loop, with the time of its next check."""
-    situation = situation_of(cluster, now)
-    return [
-        replace(decision_row(row), next=situation.next_check(row.code, row.last_at, policy))
-        if row is not None
-        else DecisionRow(_TITLES[loop] or loop, _ABOUT[loop], None, "", thresholds.UNKNOWN, "", "")
-        for loop, row in last_decisions(cluster).items()
-    ]
+    """Return the row of the last decision of each loop, with the time of its next check.
+
+    A decision that does not count for the status of the cluster any more has no level.
+    """
+    situation, rows = situation_of(cluster, now), []
+    for loop, last in last_decisions(cluster).items():
+        if last is None:
+            name = _TITLES[loop] or loop
+            rows.append(DecisionRow(name, _ABOUT[loop], None, "", thresholds.UNKNOWN, "", ""))
+            continue
+        row = decision_row(last)
+        grade = thresholds.UNKNOWN if now - last.last_at > DECIDED else row.grade
+        check = situation.next_check(last.code, last.last_at, policy)
+        rows.append(replace(row, next=check, grade=grade))
+    return rows
 
 
 def figure_text(value: float | None, unit: str) -> str:

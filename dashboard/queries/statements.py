@@ -82,6 +82,7 @@ def _page(
     part = request.GET.get("view", "")
     views = listed_views(cluster, part, SHOWN_VIEWS)
     text = request.GET.get("statement", "")
+    statement = text or (example_of(views[0]) if views else "")
     context = {
         "views": [(view, example_of(view)) for view in views],
         "part": part,
@@ -90,13 +91,15 @@ def _page(
         "schema": schema_of(cluster),
         "is_postgres": is_postgres(),
         "connections": logins.MAX_CONNECTIONS,
-        "statement": text or (example_of(views[0]) if views else ""),
+        "statement": statement,
         "longest": LONGEST,
         "files": FILES,
         "faults": (),
     }
-    if text:
-        context |= _rows(request, cluster, text)
+    # Without a statement, the page shows what it would show by a click.
+    shown = _rows(request, cluster, statement) if statement else {}
+    if text or "result" in shown:
+        context |= shown
     return render_page(request, "sql.html", context | dict(more), status)
 
 

@@ -7,7 +7,7 @@ import { extendLines, moveEnds, rememberLines, resetAxis } from "./deltas.js";
 import { significant } from "./format.js";
 import { placeLabels, plotSize } from "./limit-labels.js";
 import { isPaused } from "./range.js";
-import { Pace, SampleWindow, withGaps } from "./samples.js";
+import { LastMinute, Pace, SampleWindow, withGaps } from "./samples.js";
 import { themed, tokenReader } from "./theme.js";
 
 // The widths of a letter of a mark, and of what is left and right of the plot, at most.
@@ -50,6 +50,7 @@ export class ChartBoard {
     this.range = { start: answer.start, end: answer.end };
     this.window = new SampleWindow(answer.end - answer.start, answer.resolution, Object.keys(answer.columns));
     this.window.load(rowsOf(answer.columns));
+    this.minute = new LastMinute(answer.recent ?? [], Object.keys(answer.columns));
     this.drawnSample = this.window.last;
     this.marks.clear();
     const traces = Object.values(this.figures).flatMap(({ data }) => data.filter((trace) => trace.meta?.marks));
@@ -61,7 +62,7 @@ export class ChartBoard {
   add(samples) {
     if (!this.window || !this.live) return;
     const before = this.window.newest;
-    if (!this.window.add(samples)) return;
+    if (!this.window.add(samples.map((sample) => this.minute.add(sample)))) return;
     if (before && this.window.newest.version !== before.version) this.#versionChanged(before.version);
     this.#schedule();
   }

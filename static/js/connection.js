@@ -4,22 +4,19 @@ import { duration } from "./format.js";
 import { fleetUrl, LiveSocket, socketUrl } from "./live.js";
 import { showAlert } from "./toasts.js";
 
-// The badge shows missing data after this time: the socket is up, the pipeline is not.
-const QUIET_MS = 5000;
-// A cluster with a longer trigger than this is quiet for the length of its trigger, too.
-const SHORT_TRIGGER_MS = 1000;
+// The badge shows missing data from the age at which the alert about it fires
+// (`telemetry.arrivals.catching_up.oldest_s`): so long, or ten triggers.
+const QUIET_MS = 30000;
 const ANNOUNCE_MS = 5000;
 
 /** Connect the page to its cluster, or to all clusters on the fleet page; null on other pages. */
 export function connect() {
   const { cluster, fleet } = document.body.dataset;
   if (!cluster && fleet === undefined) return null;
-  const known = { t: null, heard: null };
-  const socket = new LiveSocket(cluster ? socketUrl(cluster) : fleetUrl(), () => known.t);
   const badge = new Badge();
+  const socket = new LiveSocket(cluster ? socketUrl(cluster) : fleetUrl(), () => badge.newest);
   socket.addEventListener("samples", ({ detail }) => {
-    for (const sample of detail) known.t = Math.max(known.t ?? 0, sample.t);
-    if (detail.length) badge.hear();
+    if (detail.length) badge.hear(Math.max(...detail.map(({ t }) => t)));
     dispatch("weir:sample", detail);
   });
   socket.addEventListener("event", ({ detail }) => {
@@ -37,7 +34,7 @@ export function connect() {
   addEventListener("pagehide", () => socket.close());
   addEventListener("pageshow", (event) => event.persisted && location.reload());
   addEventListener("weir:paused", ({ detail }) => badge.pause(detail));
-  addEventListener("weir:known", ({ detail }) => { badge.known = known.t = Math.max(known.t ?? 0, detail); });
+  addEventListener("weir:known", ({ detail }) => badge.hear(detail));
   setInterval(() => badge.render(), 1000);
   return socket;
 }
@@ -68,18 +65,17 @@ function dispatch(type, detail) {
 
 class Badge {
   constructor() {
-    Object.assign(this, { now: null, paused: false, heard: null, known: null, grade: null, timer: null });
+    Object.assign(this, { now: null, paused: false, newest: null, grade: null, timer: null });
     this.started = Date.now();
-    const trigger = Number(document.body.dataset.triggerMs ?? 0);
-    this.quietMs = trigger > SHORT_TRIGGER_MS ? trigger + QUIET_MS : QUIET_MS;
+    this.quietMs = Math.max(QUIET_MS, 10 * Number(document.body.dataset.triggerMs ?? 0));
   }
 
   show(state) { this.now = state; this.render(); }
 
-  /** Note that samples arrived. */
-  hear() {
+  /** Note the time of the newest sample, which the page shows elsewhere, too. */
+  hear(t) {
     const wasQuiet = this.grade === "warn";
-    this.heard = Date.now();
+    this.newest = Math.max(this.newest ?? 0, t);
     if (wasQuiet) this.render();
     this.#watch(this.quietMs);
   }
@@ -88,7 +84,7 @@ class Badge {
   #watch(rest) {
     this.timer ??= setTimeout(() => {
       this.timer = null;
-      const left = this.quietMs - (Date.now() - this.heard);
+      const left = this.quietMs - (Date.now() - this.newest);
       if (left < 0) this.render();
       else this.#watch(left);
     }, rest + 10);
@@ -114,7 +110,7 @@ class Badge {
       return [seconds ? `reconnecting in ${seconds} s` : "reconnecting", "bad"];
     }
     if (this.paused) return ["paused", "warn"];
-    const newest = this.heard ?? this.known;
+    const { newest } = this;
     const silence = now - (newest ?? this.started);
     if (silence > this.quietMs) return [newest === null ? "no data" : `no data for ${duration(silence)}`, "warn"];
     // A sample per second: a number that changes with each of them would paint the page twice.

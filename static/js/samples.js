@@ -9,6 +9,27 @@ const NEWEST = new Set(["t", "version", "rf_limit", "capacity", "tasks", "node_w
 const OVER = { rf: "read", kept: "in" };
 const PARTS = { imbalance: ["loads", "capacity", "arrived", "in"] };
 const GAP_STEPS = 6;
+// A figure with this prefix is its mean over a minute, as tiles show it.
+const MINUTE = "minute_";
+const MINUTE_MS = 60e3;
+
+/** The means of the last minute of live samples; `recent`: the stored ones of the last minute. */
+export class LastMinute {
+  constructor(recent, names) {
+    this.recent = recent;
+    this.names = names.filter((name) => name.startsWith(MINUTE)).map((name) => name.slice(MINUTE.length));
+  }
+
+  /** Return a sample with the means of the minute that ends with it. */
+  add(sample) {
+    if (!this.names.length) return sample;
+    const newest = Math.max(sample.t, this.recent.at(-1)?.t ?? 0);
+    this.recent = [...this.recent.filter(({ t }) => t !== sample.t), sample].filter(({ t }) => t > newest - MINUTE_MS).sort((a, b) => a.t - b.t);
+    const parts = this.recent.filter(({ t }) => t <= sample.t);
+    const mean = parts.length ? parts.reduce(merged) : sample;
+    return { ...sample, ...Object.fromEntries(this.names.map((name) => [MINUTE + name, mean[name]])) };
+  }
+}
 
 const LEAST_MS = 950;
 
@@ -111,7 +132,7 @@ export function merged(so_far, sample) {
   const result = { ...so_far };
   for (const name of Object.keys(sample)) {
     const [a, b] = [so_far[name], sample[name]];
-    if (NEWEST.has(name)) result[name] = newer ? b : a;
+    if (NEWEST.has(name) || name.startsWith(MINUTE)) result[name] = newer ? b : a;
     else if (a === null || a === undefined) result[name] = b;
     else if (b === null || b === undefined) result[name] = a;
     else {

@@ -112,7 +112,23 @@ def _armed(report: LadderReport, load: str) -> LadderStatus:
     lost = percent(report.kept.quality_lost)
     what = f"Drop level {report.rung} of {len(report.rungs) - 1} is active: {load}."
     kept = f"{percent(report.kept.input)} of the input is kept, {lost} of the quality is lost."
-    return LadderStatus(WARN, what, f"{kept} It steps down {report.hold_s:g} s after less arrives.")
+    return LadderStatus(WARN, what, f"{kept} {_why_dropping(report)}")
+
+
+def _why_dropping(report: LadderReport) -> str:
+    """Return why records are dropped, also at an input factor below 1, and when this ends."""
+    if report.active_rung:
+        return f"{report.active_by} activated level {report.active_rung}, whatever the load is."
+    down = f"It steps down {report.hold_s:g} s after less arrives."
+    if (report.factor or 0.0) >= report.limit:
+        return down
+    if report.provisional:
+        return (
+            "The input factor is of assumed costs until they are measured, so it is too low:"
+            " micro-batches took twice their usual time, and from that the pipeline takes the"
+            f" cluster to be beyond its capacity. {down}"
+        )
+    return f"Less arrives again than the cluster can process. {down}"
 
 
 def provisional_text(report: LadderReport) -> str:

@@ -24,6 +24,7 @@ from controlplane.models import (
 from controlplane.policies.grades import Grade
 from controlplane.proposals import requests
 from controlplane.topology import nodes
+from tests.support.alerting import firing
 from tests.support.cluster import placed, placed_split, stream_id
 from tests.support.explaining import OverTime, record_past, steps
 from tests.support.key_samples import sampled
@@ -83,6 +84,11 @@ def test_a_stream_that_rose_is_the_cause_and_the_largest_contribution(
     ]  # fmt: skip
     assert found.series is not None
     assert found.series.baseline == pytest.approx(150, rel=0.05)
+    # Once there is an alert, its onset is that of the explanation, too.
+    since = now - timedelta(minutes=7)
+    firing(sf, "node_load", node=node.index, since=since)
+    firing(sf, since=now - timedelta(minutes=6))
+    assert explain(sf, parse_subject(f"node:{node.index}"), now).finding.since == since
 
     before = explain(sf, parse_subject(f"node:{node.index}@{ms(now - timedelta(minutes=12))}"), now)
     assert (before.finding.grade, before.finding.since, before.is_live) == (Grade.GOOD, None, False)

@@ -17,6 +17,7 @@ from controlplane.models import Cluster
 from controlplane.telemetry.samples import PreviousBatch, sample_of
 from controlplane.wire.figures import FIGURES, RollUp, Source, figure_of
 from controlplane.wire.foreign.telemetry import row_from
+from dashboard.figures.buckets import MINUTES
 from dashboard.figures.cluster import ChartLimits, cluster_figures
 from tests.dashboard.conftest import sample
 from tests.support.series import add_sample
@@ -92,10 +93,11 @@ def test_charts_have_the_declared_labels_and_units() -> None:
     fields = [trace for trace in drawn if "field" in trace.get("meta", {})]
     assert {trace["meta"]["field"] for trace in fields} == {
         "imbalance", "rf", "rf_limit", "p50", "p95", "p99", "arrived", "delivered",
+        *(f"minute_{name}" for name in MINUTES),
     }  # fmt: skip
     for trace in fields:
-        figure = figure_of(trace["meta"]["field"])
-        assert trace["name"] == (figure.label or figure.title)
+        figure = figure_of(trace["meta"]["field"].removeprefix("minute_"))
+        assert trace["name"].startswith(figure.label or figure.title)
     seconds = [trace for trace in made["latency"]["data"] if "field" in trace["meta"]]
     assert {trace["meta"]["scale"] for trace in seconds} == {0.001}
     assert made["latency"]["layout"]["yaxis"]["ticksuffix"] == " s"

@@ -103,7 +103,7 @@ def test_without_clusters_the_page_leads_to_the_first(administering: Client) -> 
 def test_chip_and_sentence_count_the_same_limits(operating: Client) -> None:
     """An alert that fires for a value within its limit again is not an exceeded limit."""
     cluster = fleet_cluster("bad", imbalance=0.5)
-    recovered = firing(cluster)
+    exceeded, recovered = firing(cluster, "imbalance", value=0.5, limit=0.2), firing(cluster)
     html = text_of(operating)
     start = html.index("card attention")
     card = html[start : html.index("</section>", start)]
@@ -112,6 +112,7 @@ def test_chip_and_sentence_count_the_same_limits(operating: Client) -> None:
     assert "2 limits" not in html
     assert "BAD exceeds one limit" in html
     SeriesPeriod.objects.filter(cluster=cluster).delete()
+    exceeded.delete()
     add_points(cluster, timezone.now(), imbalance=0.05)
     html = text_of(operating)
     assert "1 alert firing" in html
@@ -136,7 +137,7 @@ def test_a_handled_alert_no_longer_counts(operating: Client, operator: Actor) ->
 
 
 def test_live_parts_have_the_counters_of_the_navigation(operating: Client) -> None:
-    fleet_cluster("bad", imbalance=0.5)
+    firing(fleet_cluster("bad", imbalance=0.5), "imbalance", value=0.5, limit=0.2)
     html = text_of(operating, HTTP_HX_REQUEST="true")
     assert "<html" not in html
     assert 'id="nav-needing" hx-swap-oob="true"' in html
