@@ -47,6 +47,7 @@ class FileWatcher(PlaceWatcher):
         """Read the index, once."""
         if not self._is_loaded:
             self._index.create()
+            self._index.forget_others()
             self._note(self._index.files())
             self._is_loaded = True
 
