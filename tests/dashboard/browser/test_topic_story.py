@@ -36,7 +36,7 @@ from tests.support.whole_results import VARIABLE
 from tests.workers.pipeline.sources.planners import forget_planners
 from workers.preview import messages, service
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.nightly("browser")]
 # A broker, a database and a browser on a busy machine.
 _PATIENCE_S = 300.0
 
