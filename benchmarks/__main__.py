@@ -41,6 +41,7 @@ SMALLEST: Final[Mapping[str, str]] = {
     "api_speed": "--queries 300 --streams 40 --proposals 10 --pages 3 --bulk 100 --clients 4 "
     "--seconds 1",
     "records.topic_speed": "--records 60000 --runs 1 --warm 1 --max-records 10000",
+    "records.topic_kill": "--partitions 4 --kills 1 --records 60000",
     "records.append_speed": "--rounds 3 --records 1 100",
     "pages.fleet_speed": "--clusters 3 --repeats 2",
     "pages.lists": "--queries 300 --streams 40 --entries 300 --decisions 100",

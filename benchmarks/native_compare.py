@@ -144,14 +144,15 @@ def native_rate(url: str, folder: Path, options: argparse.Namespace, queries: in
     """Let native queries read the log."""
     report = native(url, folder, options, queries, [])
     batches = [
-        [(_end(batch), batch["numInputRows"]) for batch in rows if batch["numInputRows"]]
+        [(batch_end(batch), batch["numInputRows"]) for batch in rows if batch["numInputRows"]]
         for rows in report["batches"]
     ]
     whole = all(sum(n for _, n in rows) >= options.total for rows in batches)
     return _rate(batches, options.warm, whole)
 
 
-def _end(batch: dict[str, Any]) -> float:
+def batch_end(batch: dict[str, Any]) -> float:
+    """Return the end of a batch in seconds, from the progress that Spark reports."""
     began = datetime.fromisoformat(batch["timestamp"]).timestamp()
     return began + float(batch["durationMs"]["triggerExecution"]) / 1000
 

@@ -3,18 +3,21 @@
     .venv/bin/python -m benchmarks.records.topic_speed [--records 200000] [--partitions 8]
         [--runs 3] [--seconds 600] [--max-records 25000]
 
-The same records as JSON of about 150 bytes, as Avro with a schema registry, and as blocks of
-Weir's log; count, sum and maximum by key and minute on two nodes, at two split nodes. Each run has
-a pipeline of its own, and counts from the end of batch `--warm`. The broker (Tansu) and the
-producer that filled it share the machine. Processor time is that of the application with its
-workers, so it depends less on other work on the machine than records/s do; the last column is that
-of a consumer that only fetches the messages.
+The same records as JSON of about 150 bytes, as Avro with a schema registry, as blocks of Weir's
+log, and as JSON in a native query of Spark (`native_topic`); count, sum and maximum by key and
+minute on two nodes, at two split nodes. Each run has a pipeline of its own, and counts from the end
+of batch `--warm`. The broker (Tansu) and the producer that filled it share the machine. Processor
+time is that of the application with its workers, so it depends less on other work on the machine
+than records/s do; the last column is that of a consumer that only fetches the messages.
 """
 
 import argparse
 import json
+import math
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +33,7 @@ from confluent_kafka import Producer as KafkaProducer
 
 from benchmarks import cab_log
 from benchmarks.application import PATIENCE_SECONDS, Weir, wait
+from benchmarks.native_compare import batch_end
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.producer import Producer
 from controlplane.wire.query_text import QueryText
@@ -93,7 +97,7 @@ def main() -> None:
     options = parse_options()
     # Neither Redis nor the broker is a destination of a site.
     os.environ.pop(LIST, None)
-    rates: dict[str, list[TopicRate]] = {"log": [], "json": [], "avro": []}
+    rates = {kind: list[TopicRate]() for kind in ("log", "json", "avro", "native")}
     with (
         tempfile.TemporaryDirectory() as name,
         running_redis(Path(name)) as url,
@@ -121,6 +125,7 @@ def main() -> None:
                     url, Path(name), f"{kind}-{run}", 1 + sum(map(len, rates.values()))
                 )
                 rates[kind].append(measured(place, source, options))
+            rates["native"].append(native_rate(plain, Path(name) / f"native-{run}", options))
     print(table(rates, sizes, fetched))
 
 
@@ -193,6 +198,25 @@ def measured(place: RunPlace, source: TopicSource | None, options: argparse.Name
     assert later, "all was read by the first batches: give more records"
     count = sum(records for _, records in later)
     return TopicRate(1000 * count / (later[-1][0] - began[-1][0]), 1e6 * used / count)
+
+
+def native_rate(source: TopicSource, folder: Path, options: argparse.Namespace) -> TopicRate:
+    """Return how fast a native query of Spark reads the same messages, once it is warm."""
+    settings = {
+        "servers": source.servers, "topic": source.topic, "checkpoint": folder,
+        "partitions": options.partitions, "max-records": options.max_records,
+        "records": options.records, "seconds": round(options.seconds),
+    }  # fmt: skip
+    command = [sys.executable, "-m", "benchmarks.records.native_topic"]
+    command += [part for name, value in settings.items() for part in (f"--{name}", str(value))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-3000:])
+    batches = json.loads(done.stdout.splitlines()[-1])
+    ends = [(batch_end(batch), batch["numInputRows"]) for batch in batches if batch["numInputRows"]]
+    began, later = ends[options.warm - 1][0], ends[options.warm :]
+    assert later, "all was read by the first batches: give more records"
+    return TopicRate(sum(count for _, count in later) / (later[-1][0] - began), math.nan)
 
 
 def batches_of(rows: Sequence[Any]) -> list[tuple[int, int]]:

@@ -149,5 +149,5 @@ def worst_topics(slugs: Mapping[int, str]) -> dict[int, WorstTopic]:
 
 
 def _candidate(name: str, status: TopicStatus) -> WorstTopic:
-    why = status.trouble or f"{status.unread:,} messages are unread"
+    why = status.trouble or f"{status.unread:,} records are unread"
     return WorstTopic(status.lag_s, f"{name}: {why}", bool(status.trouble))

@@ -72,6 +72,13 @@ class LogUnavailable(WireError):
         super().__init__(f"the log cannot be reached: {why}")
 
 
+class SourceUnavailable(LogUnavailable):
+    """The place of a source, or the registry of its schemas, does not answer or refuses."""
+
+    def __init__(self, why: str) -> None:
+        WireError.__init__(self, why)
+
+
 class LogGap(WireError):
     """Records to be read are no longer in the log."""
 

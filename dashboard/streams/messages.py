@@ -1,4 +1,4 @@
-"""The page of the messages of a stream's topic: read live or from a place, filtered; write one."""
+"""The page of the records of a source: read live or from a place, filtered; write a message."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -22,7 +22,7 @@ _DIGITS: Final = 16
 
 @cluster_page
 def index(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
-    """Show messages of a topic: the newest, or those from a place; `live`: read again and again."""
+    """Show records of a source: the newest, or those from a place; `live`: read again and again."""
     require_operator(request.actor, cluster)
     require_known(request, FIELDS)
     stream = stream_by_id(cluster, pk).stream

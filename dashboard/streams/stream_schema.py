@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 
 from algorithms.admission.metadata import CHARACTERISTICS
-from controlplane.access.roles import require_operator
+from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog.computations import schema_of
 from controlplane.catalog.streams import StreamListRow, stream_by_id
 from controlplane.errors import Conflict, Fields, Forbidden, Invalid, WeirError
@@ -39,6 +39,7 @@ from dashboard.streams.topic_forms import (
     PROTOCOLS,
     fields_in,
     sample_context,
+    sampled_context,
     source_in,
     topics_context,
 )
@@ -118,10 +119,18 @@ def _invalid(
     return _change(request, cluster, row, {"form": form, "errors": invalid.fields}, 422)
 
 
-def _ask_brokers(
+def _other_context(actor: Actor, cluster: Cluster, values: Any) -> dict[str, Any]:
+    """Return the columns of another source than a topic. Raises as `sample`, and `Invalid`."""
+    source = other_source_in(values)
+    if not source:
+        raise Invalid({KIND: ["Choose one of the kinds"]})
+    return sampled_context(actor, cluster, source)
+
+
+def _ask_source(
     request: PageRequest, cluster: Cluster, context_of: Callable[..., dict[str, Any]]
 ) -> HttpResponse:
-    """Render the form with what the brokers answered, or with their error."""
+    """Render the form with what the place of a source answered, or with its error."""
     try:
         context = context_of(request.actor, cluster, request.POST)
     except Forbidden:
@@ -151,8 +160,9 @@ def _infer_schema(request: PageRequest, cluster: Cluster) -> HttpResponse:
 # What the form of a new stream does besides the declaration, by its button.
 _STEPS: Final[Mapping[str, Callable[[PageRequest, Cluster], HttpResponse]]] = {
     "sample": _infer_schema,
-    "topics": partial(_ask_brokers, context_of=topics_context),
-    "topic": partial(_ask_brokers, context_of=sample_context),
+    "topics": partial(_ask_source, context_of=topics_context),
+    "topic": partial(_ask_source, context_of=sample_context),
+    "source": partial(_ask_source, context_of=_other_context),
     "more": lambda request, cluster: _new(
         request, cluster, {"form": form_of_post(request.POST, blank=_MORE + BLANK)}
     ),

@@ -8,6 +8,7 @@ from controlplane.explain.drafts.messages import sample
 from controlplane.models import Cluster
 from controlplane.topology.topics.brokers import list_topics
 from controlplane.wire.topics.source import MessageFormat
+from controlplane.wire.topics.tokens import CLIENT, CLIENT_SECRET, ENDPOINT, MECHANISM, SCOPE
 from dashboard.streams.schema_forms import form_of_post, form_of_sample
 
 _FIELDS: Final = (
@@ -17,14 +18,16 @@ _FIELDS: Final = (
 # Settings of the client, and those that are names of secrets, by their field of the form.
 _OPTIONS: Final = {
     "security_protocol": "security.protocol", "sasl_mechanisms": "sasl.mechanisms",
-    "sasl_username": "sasl.username",
+    "sasl_username": "sasl.username", "token_endpoint": ENDPOINT, "client_id": CLIENT,
+    "token_scope": SCOPE,
 }  # fmt: skip
 _SECRETS: Final = {
     "sasl_password": "sasl.password", "ssl_ca": "ssl.ca.pem", "ssl_certificate":
     "ssl.certificate.pem", "ssl_key": "ssl.key.pem", "registry_login": "registry",
+    "client_secret": CLIENT_SECRET,
 }  # fmt: skip
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", MECHANISM)
 FORMATS: Final = tuple(MessageFormat)
 # Values that a form has without a choice of the person.
 _DEFAULTS: Final = {"format": "json", "envelope": "none", "security_protocol": "PLAINTEXT"}
@@ -60,7 +63,11 @@ def topics_context(actor: Actor, cluster: Cluster, values: Any) -> dict[str, Any
 
 def sample_context(actor: Actor, cluster: Cluster, values: Any) -> dict[str, Any]:
     """Return the columns that the newest messages of a topic suggest. Raises as `sample`."""
-    source = {"servers": "", "topic": ""} | source_in(values)
+    return sampled_context(actor, cluster, {"servers": "", "topic": ""} | source_in(values))
+
+
+def sampled_context(actor: Actor, cluster: Cluster, source: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns that the newest records of a source suggest. Raises as `sample`."""
     sampled = sample(actor, cluster, source)
     return {
         "form": form_of_sample(sampled.proposed),

@@ -1,6 +1,8 @@
 """One running Weir and one browser for all end-to-end tests."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +18,14 @@ PATIENCE_MS = 60_000
 ROOT = Path(__file__).parents[2]
 # A secret among the settings of Spark, which it does not use.
 SPARK_SECRET = "a-key-of-an-object-store"
+PASSWORD = "of-the-first-admin"
+_ADMIN = """
+from django.contrib.auth.models import User
+user, _ = User.objects.get_or_create(username="first-admin")
+user.is_superuser = True
+user.set_password({password!r})
+user.save()
+"""
 
 
 # A start takes longer than most files run, so one process of the test run has all files that share
@@ -81,6 +91,28 @@ def session(weir: RunningWeir, browser: Browser) -> Iterator[BrowserContext]:
     page.close()
     yield context
     context.close()
+
+
+@pytest.fixture
+def admin(weir: RunningWeir, browser: Browser) -> Iterator[Page]:
+    """The browser of an admin, who may create clusters; an error on a page fails the test."""
+    subprocess.run(
+        [sys.executable, "manage.py", "shell", "-v", "0", "-c", _ADMIN.format(password=PASSWORD)],
+        cwd=ROOT, env=weir.environment, check=True,
+    )  # fmt: skip
+    context = browser.new_context(base_url=weir.url, viewport={"width": 1280, "height": 1000})
+    context.set_default_timeout(60_000)
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto("/")
+    page.fill("#id_username", "first-admin")
+    page.fill("#id_password", PASSWORD)
+    page.click("button:has-text('Log in')")
+    page.wait_for_url(f"{weir.url}/")
+    yield page
+    context.close()
+    assert problems == []
 
 
 def _problems_of(message: ConsoleMessage) -> list[str]:

@@ -104,7 +104,7 @@ def _sent(target: Any, frame: bytes) -> None:
 
 def _authenticate(client: Any, server: Any, login: Login) -> None:
     """Return once a client has logged in. Raises `_Refused`."""
-    exchange = _plain(login) if login.mechanism == "PLAIN" else _scram(login)
+    exchange = {"PLAIN": _plain, "OAUTHBEARER": _bearer}.get(login.mechanism, _scram)(login)
     next(exchange)
     while True:
         frame = _frame(client)
@@ -138,6 +138,14 @@ def _authenticate(client: Any, server: Any, login: Login) -> None:
 def _plain(login: Login) -> Any:
     token = yield b""
     if token != f"\0{login.user}\0{login.password}".encode():
+        raise _Refused
+    yield b""
+    yield b"done"
+
+
+def _bearer(login: Login) -> Any:
+    token = yield b""
+    if token != f"n,,\x01auth=Bearer {login.password}\x01\x01".encode():
         raise _Refused
     yield b""
     yield b"done"

@@ -1,7 +1,7 @@
 """The evaluation of one query over given records, with the engine of the data plane."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -31,11 +31,12 @@ _USER_S: Final = 1.0
 
 @dataclass(frozen=True)
 class Draft:
-    """A query to evaluate: its text, and names and schemas of its streams by id."""
+    """A query to evaluate: its text, and names, schemas and sources of its streams by id."""
 
     text: QueryText
     names: Mapping[int, str]
     schemas: Mapping[int, StreamSchema]
+    sources: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def computation(self) -> Computation:

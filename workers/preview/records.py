@@ -7,18 +7,24 @@ from typing import Any, Final
 import numpy as np
 
 from controlplane.explain.drafts.values import MOST_BYTES, MOST_RECORDS
-from controlplane.wire.log.values import Log, LogEntry
+from controlplane.wire.log.values import NO_TIME, Log, LogEntry
 from controlplane.wire.query import Computation
+from controlplane.wire.records.record_codec import encode_block
 from controlplane.wire.schema import StreamSchema
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.evaluation.records import NO_WATERMARK, Records
 from workers.pipeline.exchange.envelope import TIME_COLUMN
 from workers.pipeline.routing.compilation import read_columns
+from workers.pipeline.sources.browse import FoundRecords
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer, Projection
 
 # Blocks of a stream that are read at most, and streams that are read together.
 _BLOCKS: Final = 8
 _TOGETHER: Final = 16
+# Sources that a preview reads at most.
+MOST_SOURCES: Final = 8
+# No record is dated further ahead than this.
+_ALWAYS_MS: Final = 2**52
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,24 @@ def read_newest(log: Log, streams: Sequence[int]) -> NewestEntries:
         entries |= known
         size += sum(len(entry.block) for rows in known.values() for entry in rows)
     return NewestEntries(entries, is_partial=False)
+
+
+def with_sources(
+    newest: NewestEntries, sources: Mapping[int, FoundRecords], schemas: Mapping[int, StreamSchema]
+) -> NewestEntries:
+    """Return newest blocks with the records of sources, which no watermark makes late."""
+    entries = {stream: [*known] for stream, known in newest.entries.items()}
+    for stream, records in sources.items():
+        own = entries.setdefault(stream, [])
+        for item in records.chunks():
+            own.append(entry_of(item.chunk.decoded.records, schemas[stream]))
+    return NewestEntries(entries, newest.is_partial)
+
+
+def entry_of(records: Any, schema: StreamSchema) -> LogEntry:
+    """Return records of a source as an entry of the log."""
+    data = encode_block(records, schema.event_time)
+    return LogEntry("0-0", records.num_rows, data, NO_TIME, None, _ALWAYS_MS)
 
 
 def newest_records(

@@ -1,6 +1,7 @@
-"""The work of a preview: read the log, evaluate in a child with limits, send the response."""
+"""The work of a preview: read records, evaluate in a child with limits, send the response."""
 
 import json
+from typing import Final
 
 from django.conf import settings
 
@@ -11,12 +12,18 @@ from controlplane.explain.drafts.values import REQUEST, PreviewRequest, PreviewR
 from controlplane.models import Cluster
 from controlplane.processes.isolation.child import run_in_child
 from controlplane.processes.isolation.limits import preview_limits
-from controlplane.wire.errors import LogUnavailable
+from controlplane.wire.errors import LogUnavailable, WireError
 from controlplane.wire.log import open_log
 from controlplane.wire.query import BadQuery
 from controlplane.wire.query_text import QueryText
+from controlplane.wire.sources.kinds import source_from_json
+from workers.pipeline.sources.browse import BrowsePlace, FoundRecords
 from workers.preview.evaluation import Draft, QueryFailed, evaluate
-from workers.preview.records import NewestEntries, read_newest
+from workers.preview.messages import found_records
+from workers.preview.records import MOST_SOURCES, NewestEntries, read_newest, with_sources
+
+# Records of sources that a preview reads.
+_OF_SOURCES: Final = 5_000
 
 
 def run(body: str) -> None:
@@ -33,20 +40,20 @@ def _response(cluster: Cluster, request: PreviewRequest) -> PreviewResponse | No
     """Return the response, None if the request was cancelled meanwhile."""
     draft = _draft(cluster, request)
     try:
-        newest = _newest(cluster, draft)
-        if not newest.entries:
-            text = "The log has no record of the query's streams: append some, then preview again"
+        newest, records = _newest(cluster, draft), _of_sources(cluster, draft)
+        if not newest.entries and not records:
+            text = "The streams of the query have no record yet: append some, then preview again"
             return PreviewResponse(code="no_records", text=text)
         computation = draft.computation
         preview = run_in_child(
-            lambda _: evaluate(draft, computation, newest),
+            lambda _: evaluate(draft, computation, with_sources(newest, records, draft.schemas)),
             preview_limits(),
             lambda _: is_wanted(cluster, request),
         )
         return PreviewResponse(preview=preview)
     except Unwanted:
         return None
-    except (LogUnavailable, Exhausted, QueryFailed, BadQuery, ChildDied) as error:
+    except (WireError, Exhausted, QueryFailed, ChildDied) as error:
         return _failed(error)
 
 
@@ -55,6 +62,8 @@ def _failed(error: Exception) -> PreviewResponse:
     match error:
         case LogUnavailable():
             return PreviewResponse(code="log_away", text=f"The log does not respond: {error}")
+        case WireError() if not isinstance(error, BadQuery):
+            return PreviewResponse(code="log_away", text=f"A source cannot be read: {error}")
         case Exhausted():
             data = {"limit": error.limit, "used": error.used}
             return PreviewResponse(code=error.code, text=str(error), data=data)
@@ -67,9 +76,11 @@ def _failed(error: Exception) -> PreviewResponse:
 def _draft(cluster: Cluster, request: PreviewRequest) -> Draft:
     text = QueryText.from_json(json.loads(request.text))
     ids = {*request.left, *text.right}
-    rows = cluster.streams.filter(pk__in=ids).only("id", "name", "schema")
+    rows = cluster.streams.filter(pk__in=ids).only("id", "name", "schema", "source")
     schemas = {row.pk: schema for row in rows if (schema := schema_of(row.schema)) is not None}
-    return Draft(text, {row.pk: row.name for row in rows if row.pk in schemas}, schemas)
+    names = {row.pk: row.name for row in rows if row.pk in schemas}
+    sources = {row.pk: row.source for row in rows if row.source and row.pk in schemas}
+    return Draft(text, names, schemas, sources)
 
 
 def _newest(cluster: Cluster, draft: Draft) -> NewestEntries:
@@ -78,3 +89,16 @@ def _newest(cluster: Cluster, draft: Draft) -> NewestEntries:
         return read_newest(log, sorted(draft.names))
     finally:
         log.close()
+
+
+def _of_sources(cluster: Cluster, draft: Draft) -> dict[int, FoundRecords]:
+    """Return the newest records of the sources of streams by id, without empty ones."""
+    chosen = sorted(draft.sources)[:MOST_SOURCES]
+    place = BrowsePlace(_OF_SOURCES // max(1, len(chosen)), is_shared=True)
+    every = {
+        stream: found_records(
+            source_from_json(draft.sources[stream]), draft.schemas[stream], place, cluster, stream
+        )
+        for stream in chosen
+    }
+    return {stream: records for stream, records in every.items() if records.count}

@@ -1,4 +1,4 @@
-"""Endpoints of the messages of a topic: read some, write one."""
+"""Endpoints of the records of a source: read some, write a message of a topic."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ _PRODUCE = with_examples({"Message": {"key": "c-1", "value": '{"country": "DE"}'
 
 
 class BrowseIn(RequestBody):
-    """Which messages are read: the newest, or from an offset of a partition, or from a time.
+    """Which records are read: the newest, or from an offset of a partition, or from a time.
 
     where: a condition over the columns of the stream, as of a query; since: ISO 8601 with a zone.
     """
@@ -33,11 +33,14 @@ class BrowseIn(RequestBody):
 
 
 class BrowsedMessageOut(fields_of(BrowsedMessage)):  # type: ignore[misc]
-    """A message; text: its record as JSON, else its value; fault: why it is not a record."""
+    """A message, row or event; key: of a row its file; text: its record as JSON, else its value.
+
+    fault: why it is not a record.
+    """
 
 
-class BrowsedTopicOut(fields_of(BrowsedTopic, without="messages")):  # type: ignore[misc]
-    """Messages, newest first; read: how many were looked at; matching: how many of them match."""
+class BrowsedTopicOut(fields_of(BrowsedTopic, without="messages head")):  # type: ignore[misc]
+    """Records, newest first; read: how many were looked at; matching: how many of them match."""
 
     messages: list[BrowsedMessageOut]
 
@@ -56,7 +59,7 @@ class ProducedMessageOut(fields_of(ProducedMessage)):  # type: ignore[misc]
 
 @router.post("/{slug}/streams/{stream}/messages", response=BrowsedTopicOut, openapi_extra=_BROWSE)
 def browse_messages(request: HttpRequest, slug: str, stream: str, body: BrowseIn) -> Any:
-    """Return messages of the topic of a stream; no offset of the stream moves."""
+    """Return records of the source of a stream; no offset of the stream moves."""
     row = stream_by_key(cluster_of(request), stream)
     return browse(caller(request), row, BrowseChoice(**body.model_dump()))
 

@@ -43,7 +43,7 @@ class SampledMessageOut(fields_of(SampledMessage)):  # type: ignore[misc]
 
 
 class TopicSampleOut(fields_of(TopicSample, without="messages proposed")):  # type: ignore[misc]
-    """The newest messages of a topic, and the schema that they suggest."""
+    """The newest messages of a topic, and the schema that a source suggests."""
 
     messages: list[SampledMessageOut]
     proposed: InferredOut
@@ -73,7 +73,7 @@ def find_topics(request: HttpRequest, slug: str, body: BrokersIn) -> Any:
 
 @router.post("/{slug}/topics/sample", response=TopicSampleOut, openapi_extra=_TOPIC)
 def read_sample(request: HttpRequest, slug: str, body: SourceBody) -> Any:
-    """Return the newest messages of a topic, and the schema that they suggest."""
+    """Return the newest messages of a topic, and the schema that any kind of source suggests."""
     row = body.model_dump(exclude_defaults=True)
     return sample(caller(request), cluster_of(request), row)
 

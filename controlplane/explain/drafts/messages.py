@@ -1,11 +1,12 @@
-"""Browsing the messages of a topic: a worker reads, decodes and filters them; nothing is stored.
+"""Browsing the records of a source: a worker reads, decodes and filters them; nothing is stored.
 
 A worker does it as it previews queries: in a child with limits of memory and time, for a user who
 waits. The offsets of the stream do not move.
 """
 
 import json
-from collections.abc import Mapping
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -16,20 +17,31 @@ from controlplane.catalog.computations import schema_of
 from controlplane.errors import Conflict, Invalid
 from controlplane.events.task_names import BROWSE_TOPIC
 from controlplane.explain.drafts.preview import answered, refusal_of
-from controlplane.explain.drafts.values import BROWSE, BrowsedTopic, BrowseRequest
+from controlplane.explain.drafts.values import (
+    BROWSE,
+    BrowsedMessage,
+    BrowsedTopic,
+    BrowseRequest,
+)
 from controlplane.models import Cluster, Stream
 from controlplane.records.bodies import Format
-from controlplane.topology.schemas.inference import infer
+from controlplane.topology.schemas.inference import Inferred, InferredColumn, infer
 from controlplane.topology.topics.brokers import SampledMessage, TopicSample, sample_topic
 from controlplane.topology.topics.declaration import source_faults, source_of
 from controlplane.wire.query import BadQuery, computation_of
 from controlplane.wire.query_text import QueryText
+from controlplane.wire.sources.files import FileFormat, FileSource
+from controlplane.wire.sources.generator import COLUMNS, EventKind, GeneratorSource
 from controlplane.wire.topics.source import MessageFormat, TopicSource
 
 # Messages that a page shows, and the characters of a condition.
 MOST: Final = 200
 _LONGEST: Final = 2_000
 _MOST_OFFSET: Final = 2**53
+_EVENT_TIME: Final = "date_time"
+_FORMATS: Final = {
+    FileFormat.JSON: Format.NDJSON, FileFormat.CSV: Format.CSV, FileFormat.PARQUET: Format.PARQUET,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -48,38 +60,58 @@ class BrowseChoice:
 
 
 def browse(actor: Actor, stream: Stream, choice: BrowseChoice) -> BrowsedTopic:
-    """Return messages of the topic of a stream, newest first.
+    """Return messages, rows or events of the source of a stream, newest first.
 
-    Raises `Forbidden`, `Invalid`, `Conflict` no_topic, query_failed, out_of_memory or out_of_time,
+    Raises `Forbidden`, `Invalid`, `Conflict` no_source, query_failed, out_of_memory or out_of_time,
     and `Away` preview_away, log_away.
     """
     require_operator(actor, stream.cluster)
-    if not isinstance(source_of(stream.source), TopicSource):
-        raise Conflict("no_topic", f"{stream.name} reads no topic, so it has no messages")
+    if not stream.source:
+        raise Conflict("no_source", f"{stream.name} is in the log of the cluster: preview a query")
     since_ms = _checked(stream, choice)
-    row = stream.source
     request = BrowseRequest(
-        stream.cluster_id, json.dumps(row), json.dumps(stream.schema), choice.where.strip(),
-        choice.partition, choice.offset, since_ms, choice.limit, f"{actor.name} messages",
-        token=uuid4().hex,
+        stream.cluster_id, stream.pk, json.dumps(stream.source), json.dumps(stream.schema),
+        choice.where.strip(), choice.partition, choice.offset, since_ms, choice.limit,
+        f"{actor.name} messages", token=uuid4().hex,
     )  # fmt: skip
     return send(stream.cluster, request)
 
 
 def sample(actor: Actor, cluster: Cluster, row: Mapping[str, Any]) -> TopicSample:
-    """Return the newest messages of a source, decoded, and the schema that they suggest.
+    """Return the newest records of a source, decoded, and the schema that they suggest.
 
     Raises as `sample_topic` and `browse`.
     """
-    source = None if source_faults(row, None) else source_of(row)
-    if not isinstance(source, TopicSource) or not source.is_decoded:
-        return sample_topic(actor, cluster, row)
     require_operator(actor, cluster)
+    if faults := source_faults(row, None):
+        raise Invalid(faults)
+    source = source_of(row)
+    if isinstance(source, GeneratorSource):
+        return TopicSample([], _generated(source))
+    if isinstance(source, TopicSource) and not source.is_decoded:
+        return sample_topic(actor, cluster, row)
     request = BrowseRequest(
-        cluster.pk, json.dumps(row, sort_keys=True), "{}", "", None, None, None, MOST,
+        cluster.pk, 0, json.dumps(row, sort_keys=True), "{}", "", None, None, None, MOST,
         f"{actor.name} messages", token=uuid4().hex,
     )  # fmt: skip
-    browsed = send(cluster, request).messages
+    browsed = send(cluster, request)
+    if isinstance(source, FileSource):
+        return TopicSample([], infer(b64decode(browsed.head), _FORMATS[FileFormat(source.format)]))
+    return _sample_of(row, browsed.messages)
+
+
+def _generated(source: GeneratorSource) -> Inferred:
+    """Return the columns of the events of a generator."""
+    columns = tuple(
+        InferredColumn(
+            name, kind, nullable=name != _EVENT_TIME, may_be_event_time=name == _EVENT_TIME
+        )
+        for name, kind in COLUMNS[EventKind(source.event)].items()
+    )
+    return Inferred(source.kind, 0, columns, _EVENT_TIME, {})
+
+
+def _sample_of(row: Mapping[str, Any], browsed: Sequence[BrowsedMessage]) -> TopicSample:
     is_text = row.get("format") == MessageFormat.STRING
     lines = "\n".join(
         json.dumps({"text": message.text}) if is_text else message.text

@@ -75,10 +75,11 @@ class Preview:
 class BrowseRequest:
     """The request of messages: `source`, `schema` as JSON, a condition, and where they begin.
 
-    `user`, `token`: as of a preview.
+    `stream`: its id, 0 before it is declared. `user`, `token`: as of a preview.
     """
 
     cluster: int
+    stream: int
     source: str
     schema: str
     where: str
@@ -104,11 +105,15 @@ class BrowsedMessage:
 
 @dataclass(frozen=True)
 class BrowsedTopic:
-    """Messages of a topic, newest first, of `read` messages, of which `matching` match."""
+    """Messages of a source, newest first, of `read` messages, of which `matching` match.
+
+    `head`: of files before a declaration the beginning of the newest one, in base64.
+    """
 
     messages: Sequence[BrowsedMessage]
     read: int
     matching: int
+    head: str = ""
 
 
 @dataclass(frozen=True)

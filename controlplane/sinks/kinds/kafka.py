@@ -28,6 +28,7 @@ from controlplane.wire.log.kafka_reader import LOG_SETTINGS
 from controlplane.wire.network.secrets import SecretOf, named_secret
 from controlplane.wire.topics.clients import NoSuchTopic, partitions_of
 from controlplane.wire.topics.source import SECRETS
+from controlplane.wire.topics.tokens import with_tokens
 
 _TIMEOUT_S: Final = 20.0
 # Errors that another attempt with the same row has, too.
@@ -80,12 +81,12 @@ class KafkaTopic:
         self._errors: list[KafkaError] = []
         # The newest error of a connection: a timeout has no cause.
         self._cause = ""
-        self._options: dict[str, Any] = {
+        self._options = with_tokens({
             **LOG_SETTINGS, **settings.options,
             **{option: named_secret(SecretOf.SINKS, name)
                for option, name in settings.secrets.items() if option in SECRETS},
             "error_cb": self._note,
-        }  # fmt: skip
+        })  # fmt: skip
 
     def connect(self) -> None:
         """Create the topic of positions and the producer. Raises as its client does."""

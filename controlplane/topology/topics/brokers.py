@@ -118,7 +118,7 @@ def _consumer(
     if faults := source_faults(row, None):
         raise Invalid(faults)
     if row.get("kind", TOPIC) != TOPIC:
-        raise Invalid({"source.kind": ["Only a topic has messages to sample"]})
+        raise Invalid({"source.kind": ["Brokers have topics only"]})
     source = TopicSource.from_json(row)
     try:
         with closing(consumer_of(source, _GROUP)) as consumer:

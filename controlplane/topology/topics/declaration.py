@@ -10,7 +10,6 @@ from controlplane.wire.schema import StreamSchema
 from controlplane.wire.sources.kinds import fields_of_kinds, source_from_json
 from controlplane.wire.topics.base import BadSource, StreamSource
 from controlplane.wire.topics.definitions import check_definition
-from controlplane.wire.topics.registry import check_registry
 from controlplane.wire.topics.source import TopicSource
 
 
@@ -41,16 +40,7 @@ def source_faults(row: Mapping[str, Any], schema: StreamSchema | None) -> Fields
     except BadSource as error:
         return _fields(error.fields)
     faults = {} if schema is None else source.faults_with_schema(schema)
-    return _fields(faults | (source.refusals() or _refused_registry(source)))
-
-
-def _refused_registry(source: StreamSource) -> dict[str, str]:
-    try:
-        if isinstance(source, TopicSource) and source.registry:
-            check_registry(source.registry)
-    except OSError as error:
-        return {"registry": str(error)}
-    return {}
+    return _fields(faults | (source.refusals()))
 
 
 def _fields(faults: Mapping[str, str]) -> Fields:

@@ -122,6 +122,16 @@ def addresses(protocol: str, host: str, port: int, more: str = "") -> list[str]:
     return [str(group[0]) for group in groups]
 
 
+def address_of(url: str) -> str:
+    """Return an allowed address of the host of a URL. Raises as `addresses`."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port or PORTS[parts.scheme]
+    except ValueError:
+        raise NotAllowed(f"{url[:100]} has no valid port: write it as http://host:8081") from None
+    return addresses(parts.scheme, parts.hostname or "", port)[0]
+
+
 def place_of(url: str) -> str:
     """Return the entry for the place of a URL."""
     parts = urlsplit(url)

@@ -1,6 +1,6 @@
 """The kinds of sources: a further one is a declaration in this tuple, and its package of readers.
 
-A declaration of the kind `x` is read by the modules `latest` and `read` of the package
+A declaration of the kind `x` is read by the modules `latest`, `read` and `browse` of the package
 `workers.pipeline.sources.x`.
 """
 

@@ -8,18 +8,20 @@ from confluent_kafka import (
     OFFSET_BEGINNING,
     OFFSET_END,
     Consumer,
+    KafkaError,
     KafkaException,
     Message,
     Producer,
     TopicPartition,
 )
 
-from controlplane.wire.errors import LogUnavailable
+from controlplane.wire.errors import SourceUnavailable
 from controlplane.wire.log.kafka_clients import new_client
-from controlplane.wire.log.kafka_reader import LOG_SETTINGS, unavailable
+from controlplane.wire.log.kafka_reader import LOG_SETTINGS
 from controlplane.wire.network.secrets import NoSecret, SecretOf, named_secret
 from controlplane.wire.topics.base import BadSource
 from controlplane.wire.topics.source import SECRETS, TopicSource
+from controlplane.wire.topics.tokens import with_tokens
 
 TIMEOUT_S: Final = 5.0
 _FETCHED: Final = 500
@@ -28,8 +30,14 @@ _MOST_BYTES: Final = 32 * 2**20
 _FIRST, _END = OFFSET_BEGINNING, OFFSET_END
 
 
-class NoSuchTopic(LogUnavailable):
+class NoSuchTopic(SourceUnavailable):
     """The brokers have no such topic."""
+
+
+def unavailable(error: KafkaException) -> SourceUnavailable:
+    """Return the exception of the wire for an error of a client, in librdkafka's words."""
+    own = error.args[0] if error.args else error
+    return SourceUnavailable(own.str() if isinstance(own, KafkaError) else str(own))
 
 
 def secret_of(source: TopicSource, setting: str) -> str:
@@ -62,11 +70,11 @@ def settings_of(source: TopicSource, group: str) -> dict[str, Any]:
 def access_to(source: TopicSource) -> dict[str, Any]:
     """Return the settings of any client of the brokers. Raises `BadSource` without a secret."""
     secrets = {name: secret_of(source, name) for name in source.secrets if name in SECRETS}
-    return {**LOG_SETTINGS, **source.options, **secrets}
+    return with_tokens({**LOG_SETTINGS, **source.options, **secrets})
 
 
 def consumer_of(source: TopicSource, group: str) -> Consumer:
-    """Return a consumer without an assignment. Raises `BadSource` and `LogUnavailable`."""
+    """Return a consumer without an assignment. Raises `BadSource` and `SourceUnavailable`."""
     try:
         return new_client(Consumer, source.servers, settings_of(source, group))
     except KafkaException as error:
@@ -78,7 +86,7 @@ def send_message(
 ) -> tuple[int, int]:
     """Write one message; return its partition and its offset.
 
-    Raises `BadSource`, and `LogUnavailable` if the brokers do not acknowledge it.
+    Raises `BadSource`, and `SourceUnavailable` if the brokers do not acknowledge it.
     """
     answers: list[tuple[Any, Any]] = []
     settings = access_to(source) | {
@@ -95,14 +103,14 @@ def send_message(
     except KafkaException as error:
         raise unavailable(error) from error
     if not answers or answers[0][0] is not None:
-        raise LogUnavailable(str(answers[0][0]) if answers else "no broker has answered")
+        raise SourceUnavailable(answers[0][0].str() if answers else "no broker has answered")
     return answers[0][1].partition(), answers[0][1].offset()
 
 
 def topics_of(consumer: Consumer) -> dict[str, int]:
     """Return the numbers of partitions of all topics that the brokers list, without internal ones.
 
-    Raises `LogUnavailable`.
+    Raises `SourceUnavailable`.
     """
     try:
         topics = consumer.list_topics(timeout=TIMEOUT_S).topics
@@ -114,7 +122,7 @@ def topics_of(consumer: Consumer) -> dict[str, int]:
 
 
 def partitions_of(consumer: Consumer, topic: str) -> list[int]:
-    """Return the partitions of a topic. Raises `NoSuchTopic` and `LogUnavailable`."""
+    """Return the partitions of a topic. Raises `NoSuchTopic` and `SourceUnavailable`."""
     try:
         metadata = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
     except KafkaException as error:
@@ -127,7 +135,7 @@ def partitions_of(consumer: Consumer, topic: str) -> list[int]:
 def ends_of(
     consumer: Consumer, topic: str, partitions: Sequence[int]
 ) -> dict[int, tuple[int, int]]:
-    """Return the first offset and the end offset of each partition. Raises `LogUnavailable`."""
+    """Return the first offset and the end offset of each partition. Raises `SourceUnavailable`."""
     first = _offsets(consumer, topic, dict.fromkeys(partitions, _FIRST))
     end = _offsets(consumer, topic, dict.fromkeys(partitions, _END))
     return {number: (first[number], end[number]) for number in partitions}
@@ -138,7 +146,7 @@ def offsets_at(
 ) -> dict[int, int]:
     """Return by partition the offset of the first message that is not older than a time.
 
-    Without such a message, the end offset. Raises `LogUnavailable`.
+    Without such a message, the end offset. Raises `SourceUnavailable`.
     """
     times = dict.fromkeys(partitions, time_ms)
     offsets = _offsets(consumer, topic, times)
@@ -147,7 +155,7 @@ def offsets_at(
 
 
 def committed_offsets(consumer: Consumer, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-    """Return the offsets that the consumer's group has committed. Raises `LogUnavailable`."""
+    """Return the offsets that the consumer's group has committed. Raises `SourceUnavailable`."""
     places = [TopicPartition(topic, number) for number in partitions]
     try:
         answer = consumer.committed(places, timeout=TIMEOUT_S)
@@ -157,7 +165,7 @@ def committed_offsets(consumer: Consumer, topic: str, partitions: Iterable[int])
 
 
 def commit_offsets(consumer: Consumer, topic: str, offsets: Mapping[int, int]) -> None:
-    """Commit offsets for the consumer's group. Raises `LogUnavailable`."""
+    """Commit offsets for the consumer's group. Raises `SourceUnavailable`."""
     places = [TopicPartition(topic, number, offset) for number, offset in offsets.items()]
     try:
         consumer.commit(offsets=places, asynchronous=False)
@@ -200,5 +208,5 @@ def _offsets(consumer: Consumer, topic: str, times: Mapping[int, int]) -> dict[i
         raise unavailable(error) from error
     for place in answer:
         if place.error is not None:
-            raise LogUnavailable(str(place.error))
+            raise SourceUnavailable(str(place.error))
     return {place.partition: place.offset for place in answer}

@@ -77,6 +77,11 @@ class SourceCut:
         pairs = ((before.partitions.get(n), place) for n, place in self.partitions.items())
         return sum(max(0, place.offset - old.offset) for old, place in pairs if old is not None)
 
+    @property
+    def is_unread(self) -> bool:
+        """Return whether no record has been read."""
+        return not any(place.appended_ms for place in self.partitions.values())
+
     def newest_ms(self) -> int | None:
         """Return the newest event time that was read, also of times ahead; None for none."""
         times = (t for place in self.partitions.values() for t in (place.ms, place.ahead_ms))

@@ -8,12 +8,11 @@ import time
 from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 import httpx
 
-from controlplane.wire.errors import LogUnavailable
-from controlplane.wire.network.destinations import PORTS, NotAllowed, addresses
+from controlplane.wire.errors import SourceUnavailable
+from controlplane.wire.network.destinations import address_of
 from controlplane.wire.network.requests import send
 from controlplane.wire.topics.base import BadSource
 from controlplane.wire.topics.clients import secret_of
@@ -64,7 +63,7 @@ class RegistryClient:
     def definition(self, number: int) -> Definition | None:
         """Return the schema with an identifier, None if the registry has none.
 
-        Raises `LogUnavailable`, and `BadSource` for one that cannot be read.
+        Raises `SourceUnavailable`, and `BadSource` for one that cannot be read.
         """
         if number in self._known:
             return self._known[number]
@@ -79,7 +78,7 @@ class RegistryClient:
     def latest(self, subject: str) -> tuple[int, Definition] | None:
         """Return the newest schema of a subject with its identifier, None if it has none.
 
-        Raises `LogUnavailable`, and `BadSource` for one that cannot be read.
+        Raises `SourceUnavailable`, and `BadSource` for one that cannot be read.
         """
         schema = _requested(lambda: self._client.get_version(subject, fmt=self._form))
         return (
@@ -89,14 +88,14 @@ class RegistryClient:
     def register(self, subject: str, text: str) -> int:
         """Return the identifier that the registry gives a schema, or has given it before.
 
-        Raises `LogUnavailable`, also if the registry refuses the schema.
+        Raises `SourceUnavailable`, also if the registry refuses the schema.
         """
         from confluent_kafka.schema_registry import Schema  # noqa: PLC0415 - slow to load
 
         schema = Schema(text, self._kind)
         number: int | None = _requested(lambda: self._client.register_schema(subject, schema))
         if number is None:
-            raise LogUnavailable(f"the schema registry has no subject {subject}")
+            raise SourceUnavailable(f"the schema registry has no subject {subject}")
         return number
 
     def _parts(self, schema: Any) -> tuple[str, ...]:
@@ -112,7 +111,7 @@ class RegistryClient:
                     seen.add(place)
                     schema = _requested(partial(self._client.get_version, *place, fmt=self._form))
                     if schema is None:
-                        raise LogUnavailable(f"the registry has no {place[0]} {place[1]}")
+                        raise SourceUnavailable(f"the registry has no {place[0]} {place[1]}")
                     add(schema.schema, reference.name)
             parts[named_file(item.schema_str, name) if self._form else item.schema_str] = None
 
@@ -121,7 +120,7 @@ class RegistryClient:
 
 
 def _requested(ask: Any) -> Any:
-    """Return what the registry answers, None if it does not have it. Raises `LogUnavailable`."""
+    """Return what the registry answers, None if it does not have it. Raises `SourceUnavailable`."""
     from confluent_kafka.schema_registry import SchemaRegistryError  # noqa: PLC0415 - slow to load
 
     try:
@@ -129,11 +128,11 @@ def _requested(ask: Any) -> Any:
     except SchemaRegistryError as error:
         if error.http_status_code == HTTPStatus.NOT_FOUND:
             return None
-        raise LogUnavailable(f"the schema registry refuses: {error}") from error
+        raise SourceUnavailable(f"the schema registry refuses: {error}") from error
     except (httpx.HTTPError, OSError) as error:
-        raise LogUnavailable(f"the schema registry does not respond: {error}") from error
+        raise SourceUnavailable(f"the schema registry does not respond: {error}") from error
     except (ValueError, TypeError, LookupError, AttributeError) as error:
-        raise LogUnavailable(f"the schema registry returns no schema: {error}"[:300]) from error
+        raise SourceUnavailable(f"the schema registry returns no schema: {error}"[:300]) from error
 
 
 def registry_of(source: TopicSource) -> RegistryClient:
@@ -163,16 +162,6 @@ def open_registry(url: str, login: str = "", *, is_protobuf: bool = False) -> Re
     return RegistryClient(client, is_protobuf=is_protobuf)
 
 
-def check_registry(url: str) -> None:
-    """Raise `NotAllowed` or `OSError` unless the list of the site has the registry."""
-    parts = urlsplit(url)
-    try:
-        port = parts.port or PORTS[parts.scheme]
-    except ValueError:
-        raise NotAllowed(f"{url[:100]} has no valid port: write it as http://host:8081") from None
-    addresses(parts.scheme, parts.hostname or "", port)
-
-
 def subject_of(topic: str) -> str:
     """Return the subject of the values of a topic."""
     return f"{topic}-value"
@@ -185,10 +174,9 @@ class _CheckedTransport(httpx.BaseTransport):
         """Return the answer. Raises `httpx.TransportError`."""
         url = request.url
         try:
-            address = addresses(url.scheme, url.host, url.port or PORTS[url.scheme])[0]
             status, body = send(
-                request.method, str(url), address, request.headers.raw, request.read(),
-                _MOST_BYTES + 1,
+                request.method, str(url), address_of(str(url)), request.headers.raw,
+                request.read(), _MOST_BYTES + 1,
             )  # fmt: skip
         except OSError as error:
             raise httpx.ConnectError(str(error)) from error

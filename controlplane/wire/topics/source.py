@@ -10,26 +10,34 @@ from typing import ClassVar, Final
 
 from controlplane.wire.errors import BadLogUrl
 from controlplane.wire.log.address import is_server, is_topic
-from controlplane.wire.network.destinations import addresses
+from controlplane.wire.network.destinations import address_of, addresses
 from controlplane.wire.network.secrets import secret_names_fault
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.topics.base import TOPIC, BadSource, StreamSource, metadata_faults
+from controlplane.wire.topics.tokens import CLIENT, CLIENT_SECRET, ENDPOINT, MECHANISM, SCOPE
 
 # Settings of the client that a declaration may set; others could load code or read files.
 OPTIONS: Final = frozenset(
     {"sasl.mechanisms", "sasl.username", "security.protocol", "socket.timeout.ms",
-     "ssl.endpoint.identification.algorithm"}
+     "ssl.endpoint.identification.algorithm", CLIENT, ENDPOINT, SCOPE}
 )  # fmt: skip
 # Settings whose values are secrets or certificates, which a declaration only refers to.
 SECRETS: Final = frozenset(
-    {"sasl.password", "ssl.ca.pem", "ssl.certificate.pem", "ssl.key.pem", "ssl.key.password"}
+    {
+        "sasl.password",
+        "ssl.ca.pem",
+        "ssl.certificate.pem",
+        "ssl.key.pem",
+        "ssl.key.password",
+        CLIENT_SECRET,
+    }
 )
 # The secret with the login of the registry, "user:password", which no client of brokers has.
 REGISTRY_SECRET: Final = "registry"  # noqa: S105 - no secret, but what it is for
 _MAX_PARTITIONS: Final = 10_000
 _MAX_OFFSET: Final = 2**53
 _MAX_DEFINITION: Final = 256 * 1024
-_REGISTRY: Final = re.compile(r"https?://[A-Za-z0-9.\[\]:_-]+(/[A-Za-z0-9._~/-]*)?")
+_URL: Final = re.compile(r"https?://[A-Za-z0-9.\[\]:_-]+(/[A-Za-z0-9._~/-]*)?")
 
 
 class MessageFormat(StrEnum):
@@ -184,13 +192,18 @@ class TopicSource(StreamSource):
         return faults
 
     def refusals(self) -> dict[str, str]:
-        """Return that the list of the site does not have the brokers."""
+        """Return that the list of the site does not have brokers, registry or token endpoint."""
         try:
             for server in self.servers.split(","):
                 host, _, port = server.rpartition(":")
                 addresses("kafka", host, int(port))
         except (OSError, BadLogUrl) as error:
             return {"servers": str(error)}
+        for name, url in (("registry", self.registry), ("options", self.options.get(ENDPOINT))):
+            try:
+                _ = address_of(url) if url else ""
+            except OSError as error:
+                return {name: str(error)}
         return {}
 
 
@@ -217,13 +230,19 @@ def _faults(source: TopicSource) -> Iterable[tuple[str, str]]:
     yield "options", _unknown(source.options, OPTIONS)
     yield "secrets", _unknown(source.secrets, SECRETS | {REGISTRY_SECRET})
     yield "secrets", secret_names_fault(source.secrets)
+    if source.options.get("sasl.mechanisms") == MECHANISM:
+        is_url = _URL.fullmatch(source.options.get(ENDPOINT, ""))
+        yield "options", "" if is_url else f"{MECHANISM} needs {ENDPOINT}, a URL without a login"
+        yield "options", "" if source.options.get(CLIENT) else f"{MECHANISM} needs {CLIENT}"
+        is_secret = CLIENT_SECRET in source.secrets
+        yield "secrets", "" if is_secret else f"{MECHANISM} needs {CLIENT_SECRET}"
     yield from _faults_of_format(source)
 
 
 def _faults_of_format(source: TopicSource) -> Iterable[tuple[str, str]]:
     for name, kind in (("envelope", MessageEnvelope), ("updates", OnChange), ("deletes", OnChange)):
         yield name, _not_in(getattr(source, name), kind)
-    is_url = not source.registry or _REGISTRY.fullmatch(source.registry)
+    is_url = not source.registry or _URL.fullmatch(source.registry)
     yield "registry", "" if is_url else "must be http(s)://host:port/path, without a login"
     is_long = len(source.definition) > _MAX_DEFINITION
     yield "definition", f"must have at most {_MAX_DEFINITION:,} characters" if is_long else ""

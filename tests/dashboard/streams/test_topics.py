@@ -66,7 +66,7 @@ def test_lag_and_states_are_shown_in_the_list_and_on_the_page(
     row = {"clock_ms": 1_700_000_000_000, "error": "no broker answers", "partitions": [partition]}
     redis_client.hset(keys.topics_key("sf"), str(stream.pk), json.dumps(row))
     page = text(browser.get(f"/clusters/sf/streams/{stream.pk}/"))
-    for part in (line, "The source does not respond", "no broker answers", "Messages"):
+    for part in (line, "The source does not respond", "no broker answers", "Browse"):
         assert part in page
     listed = text(browser.get("/clusters/sf/streams/"))
     assert "61.250 s" in listed

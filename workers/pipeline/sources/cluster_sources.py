@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import redis
 
+from controlplane.wire.attempts import FAILURES
 from controlplane.wire.log.values import NO_TIME, LogEntry, StreamBacklog
 from controlplane.wire.routing.drop_rules import INPUT
 from controlplane.wire.topics.base import StreamSource
@@ -32,6 +33,7 @@ from workers.pipeline.sources.plan import (
     message_limit,
     next_cut,
     parts_of,
+    waiting_cut,
 )
 from workers.pipeline.sources.retained import committed_of
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer
@@ -55,10 +57,14 @@ class SourceWatcher(Protocol):
 
 @dataclass
 class SourcePlanner:
-    """Plans the cuts of a cluster's sources; one thread for each follows its place."""
+    """Plans the cuts of a cluster's sources; one thread for each follows its place.
+
+    `_waiting`: the sources that no query has read yet, which have no backlog.
+    """
 
     cluster: str
     _watchers: dict[int, tuple[str, SourceWatcher]] = field(default_factory=dict)
+    _waiting: set[int] = field(default_factory=set)
 
     def next_cuts(
         self,
@@ -78,12 +84,16 @@ class SourcePlanner:
         for stream in self._watchers.keys() - sources.keys():
             self._watchers.pop(stream)[1].close()
         result, count = {}, max(1, len(sources))
+        self._waiting.clear()
         for stream, source in sources.items():
-            known = before.get(stream)
+            known, state = before.get(stream), self._watcher(stream, table).state()
+            if known is not None and _is_waiting(known, source, table, stream):
+                self._waiting.add(stream)
+                result[stream] = waiting_cut(known, state)
+                continue
             schema = table.table.schemas.get(stream)
             idle_ms = round(schema.idle_after_s * 1000) if schema else 0
             limit = message_limit(records // count, known.size if known else 0, max_bytes // count)
-            state = self._watcher(stream, table).state()
             cut = next_cut(known, state, source, clock_ms, idle_ms, limit)
             if cut is not None:
                 result[stream] = cut
@@ -95,7 +105,8 @@ class SourcePlanner:
     def behind(self, cuts: Mapping[int, SourceCut], clock_ms: int) -> dict[int, StreamBacklog]:
         """Return the backlogs after cuts by stream, without empty ones."""
         known = {s: backlog_of(cut, self._watchers[s][1].state(), clock_ms)
-                 for s, cut in cuts.items() if s in self._watchers}  # fmt: skip
+                 for s, cut in cuts.items() if s in self._watchers.keys() - self._waiting
+                }  # fmt: skip
         return {stream: backlog for stream, backlog in known.items() if backlog is not None}
 
     def arrivals(self, cuts: Mapping[int, SourceCut]) -> dict[int, SourceArrivals]:
@@ -106,6 +117,7 @@ class SourcePlanner:
                 ends = self._watchers[stream][1].state().ends
                 unread = sum(unread_of(p, ends.get(n)) for n, p in cut.partitions.items())
                 total = sum(end for _, end in ends.values())
+                unread = 0 if stream in self._waiting else unread
                 result[stream] = SourceArrivals(total, unread, cut.newest_ms())
         return result
 
@@ -122,12 +134,18 @@ class SourcePlanner:
         if known is None or known[0] != text:
             if known is not None:
                 known[1].close()
-            watcher = _module(source, "latest").WATCHER(source, self.cluster, stream)
+            watcher = module_of(source, "latest").WATCHER(source, self.cluster, stream)
             known = self._watchers[stream] = text, watcher
         return known[1]
 
 
-def _module(source: StreamSource, name: str) -> Any:
+def _is_waiting(cut: SourceCut, source: StreamSource, table: CompiledTable, stream: int) -> bool:
+    """Return whether no query has read a source yet: the first one starts where it is declared."""
+    is_same = cut.identity == source.identity
+    return is_same and cut.is_unread and stream not in table.readers_of_stream
+
+
+def module_of(source: StreamSource, name: str) -> Any:
     """Return a module of a kind of source; a process loads the clients that it needs only."""
     return import_module(f"workers.pipeline.sources.{source.kind}.{name}")
 
@@ -146,6 +164,7 @@ def parts_by_split(
     splits: Sequence[int],
     *,
     is_skipped: bool = False,
+    attempt: int = 1,
 ) -> dict[int, list[SourceRanges]]:
     """Return what each split node reads of sources between two cuts, by split node."""
     result: dict[int, list[SourceRanges]] = {split: [] for split in splits}
@@ -159,7 +178,7 @@ def parts_by_split(
         details = _details(source, cluster, stream, parts.values())
         for split, part in parts.items():
             own = {item.partition: details.get(item.partition) for item in part.ranges}
-            result[split].append(part._replace(details=own))
+            result[split].append(part._replace(details=own, is_stuck=attempt > FAILURES))
     return result
 
 
@@ -168,7 +187,7 @@ def _details(
 ) -> Mapping[int, Any]:
     """Return by partition what readers of a source need besides the ranges of parts."""
     ranges = [item for part in parts for item in part.ranges]
-    find = getattr(_module(source, "read"), "details_of", None) if ranges else None
+    find = getattr(module_of(source, "read"), "details_of", None) if ranges else None
     return {} if find is None else find(source, cluster, stream, ranges)
 
 
@@ -195,7 +214,7 @@ def read_sources(
             or drops.rule((stream, INPUT)) is not None
         )
         source, schema = table.table.sources[stream], table.table.schemas[stream]
-        ranges = _module(source, "read").read_ranges(part, source, schema, clock_ms)
+        ranges = module_of(source, "read").read_ranges(part, source, schema, clock_ms)
         batch = entries_of(part, ranges, schema, clock_ms, dead, is_needed=is_needed)
         reports[str(stream)] = batch.report
         # The watermark of a source holds for them, too: a closed window stays as it is.

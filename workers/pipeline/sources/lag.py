@@ -14,9 +14,9 @@ from workers.pipeline.sources.plan import PartitionState, SourceState, partition
 _LINES: Final = {
     PartitionState.READ: "",
     PartitionState.ADDED: "was added in the last hour: keys may have moved between partitions",
-    PartitionState.LOST: "the broker has deleted messages that were not read",
-    PartitionState.RECREATED: "the topic ends before the position: it was created again",
-    PartitionState.MISSING: "the topic does not have this partition any more",
+    PartitionState.LOST: "records were deleted before they were read",
+    PartitionState.RECREATED: "ends before the position: it was created again",
+    PartitionState.MISSING: "does not exist any more",
 }
 
 

@@ -56,7 +56,8 @@ class SourceRanges(NamedTuple):
 
     `mark_ms`: the watermark of the stream; `is_marked`: whether nodes must get it even without
     records. `cut`: the cut at the end as JSON, at the first split node of the stream only.
-    `details`: by partition what the source's reader needs besides the ranges.
+    `details`: by partition what the source's reader needs besides the ranges. `is_stuck`: whether
+    the batch has failed so often that another attempt alone is pointless.
     """
 
     stream: int
@@ -66,6 +67,7 @@ class SourceRanges(NamedTuple):
     is_marked: bool
     cut: Mapping[str, Any] | None
     details: Any = None
+    is_stuck: bool = False
 
 
 def partition_state(
@@ -124,6 +126,14 @@ def next_cut(
     if same and _offsets(partitions) == _offsets(before.partitions):
         return before
     return replace(before, partitions=partitions, mark_ms=mark_ms, is_active=is_active)
+
+
+def waiting_cut(cut: SourceCut, state: SourceState) -> SourceCut:
+    """Return the cut of a source that no query has read yet: it stays, but behind what is gone."""
+    places = {n: (place, *state.ends[n]) for n, place in cut.partitions.items() if n in state.ends}
+    moved = {n: place._replace(offset=min(max(place.offset, first), end))
+             for n, (place, first, end) in places.items()}  # fmt: skip
+    return replace(cut, partitions={**cut.partitions, **moved})
 
 
 def _recreated(cut: SourceCut, state: SourceState) -> set[int]:

@@ -296,7 +296,8 @@ class LogReader(DataSourceStreamReader):
         splits = open_splits(self._table(stop.version), self.splits)
         cuts = stop.cuts
         active = *after, *(stream for stream, cut in cuts.items() if cut.is_active)
-        topics = parts_by_split(self.cluster, begin.cuts, cuts, table, splits, is_skipped=skipped)
+        topics = parts_by_split(self.cluster, begin.cuts, cuts, table, splits,
+                                is_skipped=skipped, attempt=attempt)  # fmt: skip
         behind = planner_of(self.cluster).behind(cuts, stop.clock_ms)
         own = {} if table is None else table.table.splits
         return [

@@ -74,8 +74,6 @@ def test_a_source_is_declared_and_described_alike(
     assert part.source.model_dump(exclude_defaults=True) == source
     refused = post(script, f"{STREAMS}/s/records", {"records": [{"date_time": 1}]})
     assert (refused.status_code, refused.json()["code"]) == (409, "is_topic")
-    browsed = post(script, f"{STREAMS}/s/messages", {})
-    assert (browsed.status_code, browsed.json()["code"]) == (409, "no_topic")
     written = post(script, f"{STREAMS}/s/produce", {"value": "{}"})
     assert (written.status_code, written.json()["code"]) == (409, "not_writable")
 

@@ -186,7 +186,7 @@ def test_the_lag_of_each_partition_is_read_from_the_pipeline(
 @pytest.mark.parametrize(
     ("changed", "detail"),
     [
-        ({"seconds": 301.0}, "5 messages are unread"),
+        ({"seconds": 301.0}, "5 records are unread"),
         ({"state": "lost", "line": "the broker has deleted messages"}, "(partition 0)"),
         ({"state": "recreated", "line": "it was created again"}, "it was created again"),
         ({"state": "added", "line": "was added in the last hour"}, "was added in the last hour"),

@@ -1,8 +1,9 @@
-"""Browsing a topic: read, decoded and filtered by a worker; one message written by a role."""
+"""Browsing a source: read, decoded and filtered by a worker; one message written by a role."""
 
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -10,24 +11,28 @@ from django.test import Client
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Away, Conflict, Forbidden, Invalid
-from controlplane.events.task_names import BROWSE_TOPIC
+from controlplane.events.task_names import BROWSE_TOPIC, PREVIEW_QUERY
 from controlplane.explain.drafts import preview as previews
 from controlplane.explain.drafts.messages import BrowseChoice, browse, sample
 from controlplane.models import AuditEntry, Cluster, Stream
 from controlplane.processes.isolation import limits
+from controlplane.queries.spec import QuerySpec
 from controlplane.topology import streams
 from controlplane.topology.streams import StreamSpec
 from controlplane.topology.topics.produce import produce
 from controlplane.wire.network.destinations import LIST
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.topics.definitions import Definition, avro_body
 from controlplane.wire.topics.registry import kept_registry, with_prefix
 from tests.controlplane.api.callers import post, scripted
 from tests.dashboard.conftest import browser_of
 from tests.support.registry import Registry, running_registry
 from tests.support.topics import TopicProducer, create_topic, running_broker
-from workers.preview import messages
+from tests.workers.pipeline.sources.feeds import write_rows
+from workers.preview import messages, service
 
 pytestmark = pytest.mark.django_db(transaction=True)
+FORMATS: Final = ("json", "csv", "parquet")
 START_MS: Final = 1_772_359_200_000
 SCHEMA: Final[dict[str, Any]] = {
     "columns": [
@@ -73,8 +78,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests are computed at once, by the code of the task."""
 
     def send(name: str, body: str, **_: Any) -> None:
-        assert name == BROWSE_TOPIC
-        messages.run(body)
+        {BROWSE_TOPIC: messages.run, PREVIEW_QUERY: service.run}[name](body)
 
     monkeypatch.setattr(previews, "send_on_commit", send)
     # How long a busy machine takes for a child is not a matter of these tests.
@@ -111,12 +115,70 @@ def test_messages_are_read_from_a_place_and_by_a_condition(
         with pytest.raises(Invalid) as refusal:
             browse(operator, stream, choice)
         assert field in refusal.value.fields
+    drafted = QuerySpec("q", ("orders",), QueryText({"n": "count(*)"}))
+    windows = previews.preview(operator, sf, drafted).windows
+    assert sum(window.values["n"] for window in windows) == 30
     with pytest.raises(Away, match="no partition 7"):
         browse(operator, stream, BrowseChoice(partition=7))
     with pytest.raises(Forbidden):
         browse(viewer, stream, BrowseChoice())
-    with pytest.raises(Conflict, match="reads no topic"):
+    with pytest.raises(Conflict, match="in the log of the cluster"):
         browse(operator, sf.streams.get(name="s0"), BrowseChoice())
+
+
+def source_of(kind: str, folder: Path) -> dict[str, Any]:
+    """Return a source with 20 records and more, of which those of files have these columns."""
+    if kind == "generator":
+        start = "2026-03-01T00:00:00+00:00"
+        return {"kind": kind, "start": start, "total": 1_000, "partitions": 2}
+    rows = [{"at": START_MS + n, "country": "DE" if n % 5 == 0 else "ES", "amount": "1.50"}
+            for n in range(20)]  # fmt: skip
+    for part in range(2):
+        write_rows(rows[part::2], folder / f"{part}.{kind}", kind)
+    return {"kind": "files", "url": folder.as_uri(), "format": kind}
+
+
+@pytest.mark.parametrize(
+    ("kind", "where"),
+    [("generator", "channel = 'Google'"), *((kind, "country = 'DE'") for kind in FORMATS)],
+)
+def test_records_of_every_kind_are_sampled_browsed_and_previewed(
+    kind: str,
+    where: str,
+    operator: Actor,
+    sf: Cluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before the pipeline reads them, from an offset and a time, and by a condition."""
+    monkeypatch.setenv(LIST, f"{os.environ[LIST]} {tmp_path.as_uri()}")
+    source = source_of(kind, tmp_path)
+    proposed = sample(operator, sf, source).proposed
+    columns = proposed.schema_json()["columns"]
+    time = next(column for column in columns if column["name"] in {"at", "date_time"})
+    schema = {
+        "columns": [
+            column | ({"type": "timestamp(ms)", "nullable": False} if column is time else {})
+            for column in columns
+        ],
+        "event_time": time["name"],
+    }
+    spec = StreamSpec("orders", schema=schema, source=source)
+    (stream,) = streams.register(operator, sf, [spec])
+    found = browse(operator, stream, BrowseChoice(limit=20))
+    assert len(found.messages) == 20
+    assert {message.fault for message in found.messages} == {""}
+    by_condition = browse(operator, stream, BrowseChoice(where, limit=200))
+    assert 0 < by_condition.matching < by_condition.read
+    first = browse(operator, stream, BrowseChoice(partition=0, offset=3, limit=2))
+    assert [row.offset for row in first.messages] == [4, 3]
+    assert not browse(operator, stream, BrowseChoice(since="2036-01-01T00:00Z")).messages
+    windows = previews.preview(
+        operator, sf, QuerySpec("q", ("orders",), QueryText({"n": "count(*)"}))
+    )
+    assert windows.records == by_condition.read
+    page = browser_of(operator).get(f"/clusters/sf/streams/{stream.pk}/messages/")
+    assert "of 20 records" in page.content.decode() or kind == "generator"
 
 
 def test_avro_is_sampled_browsed_and_written_by_the_registry(
@@ -156,7 +218,7 @@ def test_messages_have_a_page_and_endpoints(operator: Actor, sf: Cluster, broker
     browser, page = browser_of(operator), f"/clusters/sf/streams/{stream.pk}/messages/"
     answer = browser.get(page, {"where": "country = 'DE'", "live": "1"})
     text = answer.content.decode()
-    assert "of 6 messages that match" in text
+    assert "of 6 records that match" in text
     assert "weir:tick" in text
     assert "Write a message" in text
     wrong = browser.get(page, {"where": "country ="}).content.decode()

@@ -135,7 +135,7 @@ def test_a_driver_indexes_the_files_of_its_streams(
 ) -> None:
     monkeypatch.setenv(VARIABLE, driver_url("sf", PASSWORD))
     index = FileIndex(FileSource("file:///data"), "sf", 1)
-    index.create()
+    index.forget_others()
     index.append([IndexedFile(0, 0, 5, name, 10, 1, [0], ["n"]) for name in ("a", "b")])
     assert [file.name for file in index.files()] == ["a", "b"]
     index.forget(["a"], dict.fromkeys(range(64), 5))

@@ -1,14 +1,23 @@
 """TLS, certificates of clients, and logins by SASL: the settings of a source against a gateway."""
 
+import json
 import ssl
 import subprocess
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Final
+from threading import Thread
+from typing import Any, Final
+from urllib.parse import parse_qs
 
 import pytest
 
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.topics import clients
+from controlplane.wire.topics.base import BadSource
 from controlplane.wire.topics.clients import (
     access_to,
     consumer_of,
@@ -18,6 +27,7 @@ from controlplane.wire.topics.clients import (
     send_message,
 )
 from controlplane.wire.topics.source import TopicSource
+from tests.support.destinations import list_destinations
 from tests.support.gateway import Login, running_gateway
 from tests.support.topics import create_topic
 
@@ -88,6 +98,60 @@ def test_a_client_logs_in_by_sasl_with_a_secret_by_its_name(mechanism: str) -> N
         wrong = TopicSource(address, "t", options=options, secrets={"sasl.password": "wrong"})
         assert refused(wrong)
         assert refused(TopicSource(address, "t"))
+
+
+@contextmanager
+def token_endpoint(login: str, token: str) -> Iterator[str]:
+    """Yield the URL of an endpoint that gives a token for a client's credentials."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            expected = "Basic " + b64encode(login.encode()).decode()
+            is_right = form == {"grant_type": ["client_credentials"], "scope": ["kafka"]}
+            is_right = is_right and self.headers["Authorization"] == expected
+            answer = json.dumps({"access_token": token, "expires_in": 300}).encode()
+            self.send_response(200 if is_right else 401)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: Any) -> None:
+            """Write no log."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/token"
+        server.shutdown()
+
+
+def test_a_client_logs_in_by_a_token_for_its_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The site lists the endpoint; the credentials are the client's, by the name of a secret."""
+    with (
+        token_endpoint("we%2Fir:hidden-value", "a.b.c") as url,
+        running_gateway(login=Login("OAUTHBEARER", "", "a.b.c")) as (address, _),
+    ):
+        options = {
+            "security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "OAUTHBEARER",
+            "sasl.oauthbearer.token.endpoint.url": url, "sasl.oauthbearer.client.id": "we/ir",
+            "sasl.oauthbearer.scope": "kafka",
+        }  # fmt: skip
+        secrets = {"sasl.oauthbearer.client.secret": "right"}
+        right = TopicSource(address, "t", options=options, secrets=secrets)
+        assert right.refusals().keys() == {"options"}
+        assert refused(right)
+        list_destinations(monkeypatch, url.removesuffix("/token"))
+        assert right.refusals() == {}
+        monkeypatch.setattr(clients, "TIMEOUT_S", 30.0)
+        create_topic(address, "t", 2, **access_to(right))
+        assert exchanged(right) == VALUE
+        monkeypatch.setattr(clients, "TIMEOUT_S", 3.0)
+        assert refused(replace(right, secrets={**secrets, next(iter(secrets)): "wrong"}))
+    for name in ("sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.client.id"):
+        with pytest.raises(BadSource, match="options"):
+            replace(right, options={key: text for key, text in options.items() if key != name})
+    with pytest.raises(BadSource, match="secrets"):
+        replace(right, secrets={})
 
 
 @pytest.mark.parametrize("has_certificate", [False, True])

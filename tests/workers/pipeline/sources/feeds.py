@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -16,9 +17,10 @@ import pyarrow.parquet as pq
 from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.schema import ColumnSpec, StreamSchema
-from controlplane.wire.sources.files import FileSource
+from controlplane.wire.sources.files import STORE_SECRET, FileSource
 from controlplane.wire.sources.generator import COLUMNS, EventKind, GeneratorSource
 from controlplane.wire.topics.base import StreamSource
+from tests.support.object_store import BUCKET, REGION, ObjectStore
 from tests.support.whole_results import read_windows
 from tests.workers.pipeline.sources.sales import QUERY, REVENUE, SALES, START_MS, Messages
 from workers.pipeline.sources.generator.latest import ends_at
@@ -169,6 +171,27 @@ class FilesFeed:
         return grouped(table.set_column(0, "at", times),
                        "country, count(*), sum(CAST(amount AS DECIMAL(12, 2))), max(items)",
                        "at")  # fmt: skip
+
+
+class StoreFeed(FilesFeed):
+    """Sales in files of an object store."""
+
+    def __init__(self, folder: Path, store: ObjectStore, seed: int) -> None:
+        super().__init__(folder, "json", seed)
+        self.store, self.sent_files = store, set[str]()
+        self.source = replace(
+            self.source, url=f"s3://{BUCKET}/in", endpoint=store.url, region=REGION,
+            secrets={STORE_SECRET: "lake"},
+        )  # fmt: skip
+
+    def send(self, count: int) -> None:
+        """Add an object."""
+        super().send(count)
+        for path in self.folder.glob("*.json"):
+            if path.name not in self.sent_files:
+                self.sent_files.add(path.name)
+                with self.store.files.open_output_stream(f"{BUCKET}/in/{path.name}") as stream:
+                    stream.write(path.read_bytes())
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], path: Path, kind: str) -> None:

@@ -1,5 +1,6 @@
 """Every source: each window equals DuckDB's over the records, however batches cut them."""
 
+import itertools
 import json
 import os
 from collections.abc import Iterator
@@ -13,12 +14,14 @@ from controlplane.wire.dead_letters import Reason, newest, read_counts
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
 from controlplane.wire.routing.query_actions import AddQuery, MoveTasks
+from tests.support.object_store import BUCKET, KEYS, ObjectStore, running_store
 from tests.support.pipeline import Pipeline
 from tests.support.topics import running_broker, wait_until
 from tests.workers.pipeline.sources.feeds import (
     Feed,
     FilesFeed,
     GeneratorFeed,
+    StoreFeed,
     TopicFeed,
     windows_in,
 )
@@ -27,6 +30,8 @@ from tests.workers.pipeline.sources.sales import QUERY, STREAM
 
 OWN = 8
 SOURCES = ("topic", "generator", "json", "csv", "parquet")
+# Sources with the seed of their records.
+FEEDS = [*itertools.product(SOURCES, (1, 2)), ("s3", 1)]
 
 
 @pytest.fixture(scope="module")
@@ -35,17 +40,26 @@ def broker() -> Iterator[str]:
         yield address
 
 
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
+    with running_store() as running:
+        monkeypatch.setenv(LIST, f"{os.environ[LIST]} s3://{BUCKET} {running.url}")
+        monkeypatch.setenv("WEIR_TOPIC_SECRET_LAKE", ":".join(KEYS))
+        yield running
+
+
 def feed_of(name: str, seed: int, folder: Path, request: pytest.FixtureRequest) -> Feed:
     if name == "topic":
         return TopicFeed(request.getfixturevalue("broker"), seed)
     if name == "generator":
         return GeneratorFeed(seed)
+    if name == "s3":
+        return StoreFeed(folder, request.getfixturevalue("store"), seed)
     request.getfixturevalue("monkeypatch").setenv(LIST, f"{os.environ[LIST]} file://{folder}")
     return FilesFeed(folder, name, seed)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize(("name", "seed"), FEEDS)
 def test_every_window_equals_that_of_duckdb(
     name: str,
     seed: int,
@@ -54,15 +68,21 @@ def test_every_window_equals_that_of_duckdb(
     tmp_path: Path,
     request: pytest.FixtureRequest,
 ) -> None:
-    """Batches of random sizes, repeated and after restarts; partitions are hours apart."""
+    """Batches of random sizes, repeated and after restarts; partitions are hours apart.
+
+    The query comes when records wait, and after batches without a reader.
+    """
     pipeline = Pipeline(redis_client, redis_server, splits=2, max_records=90)
     feed, rng = feed_of(name, seed, tmp_path, request), np.random.default_rng(seed)
     feed.send(40)
     pipeline.publish(
         *(AssignStream(STREAM + n, n % 2) for n in range(2)), SetSchema(STREAM, feed.schema),
         SetSchema(OWN, feed.schema), SetSource(STREAM, feed.source),
-        AddQuery(QUERY, 0, 0, (STREAM,), json.dumps(feed.query.to_json())),
     )  # fmt: skip
+    wait_until(lambda: not pipeline.batch() and str(STREAM) in pipeline.offset["topics"],
+               "the source is placed", 120)  # fmt: skip
+    pipeline.batch()
+    pipeline.publish(AddQuery(QUERY, 0, 0, (STREAM,), json.dumps(feed.query.to_json())))
     for step in range(8):
         for _ in range(int(rng.integers(1, 4))):
             pipeline.batch(repeat=int(rng.integers(1, 3)))

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import redis
 
+from controlplane.wire import attempts
 from controlplane.wire.dead_letters import Reason, newest, read_counts
 from controlplane.wire.routing.cluster_actions import SetSource
 from controlplane.wire.sources.files import FileSource
@@ -41,6 +42,7 @@ from workers.pipeline.sources.files.read import read_ranges
 from workers.pipeline.sources.files.scan import STEP, scan
 from workers.pipeline.sources.files.store import FileStore, FileStream, StoreUnavailable
 from workers.pipeline.sources.plan import PartitionRange, SourceRanges
+from workers.pipeline.split_nodes import source as source_module
 
 __all__ = ["feed", "listed", "pipeline"]
 
@@ -102,6 +104,26 @@ def test_a_batch_is_repeated_after_a_disk_has_failed(
     assert read_counts(pipeline.client, "c") == {}
     pipeline._process(begin, end)
     assert total(pipeline, feed) == 5
+
+
+def test_rows_of_a_disk_that_fails_again_and_again_are_lost_and_counted(
+    pipeline: Pipeline, listed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As often as a batch is tried before retries alone are pointless; each driver counts."""
+    place(listed / "a.json", 5)
+    begin, end = plan_rows(pipeline)
+    monkeypatch.setattr(
+        store, "FileStream", lambda name, _: FileStream(name, FailingFile(bytes(99)))
+    )
+    for driver in range(attempts.FAILURES):
+        monkeypatch.setattr(source_module, "process_id", lambda driver=driver: f"driver-{driver}")
+        with pytest.raises(StoreUnavailable):
+            pipeline._process(begin, end)
+    monkeypatch.setattr(source_module, "process_id", lambda: "the last one")
+    pipeline._process(begin, end)
+    assert read_counts(pipeline.client, "c") == {STREAM: {Reason.LOST: 5}}
+    (letter,) = newest(pipeline.client, "c")
+    assert "a.json" in letter.message
 
 
 def test_rows_that_no_decoder_reads_are_lost_and_counted(

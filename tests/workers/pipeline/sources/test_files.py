@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,20 @@ from controlplane.wire.dead_letters import Reason, newest, read_counts
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
 from controlplane.wire.routing.query_actions import AddQuery
+from controlplane.wire.results.database import ConnectedDatabase
+from controlplane.wire.results.tables import create_tables
 from controlplane.wire.sources.files import FileSource
 from controlplane.wire.sources.kinds import source_from_json
 from controlplane.wire.topics.base import BadSource
+from controlplane.wire.topics.cut import PartitionPosition
 from tests.support.destinations import list_destinations
 from tests.support.object_store import BUCKET, KEYS, REGION, running_store
 from tests.support.pipeline import Pipeline
+from tests.support.postgres import running_postgres
 from tests.support.topics import wait_until
 from tests.workers.pipeline.sources.feeds import FilesFeed, windows_in, write_rows
-from tests.workers.pipeline.sources.sales import QUERY, SALES, START_MS, STREAM
-from workers.pipeline.sources.files.index import FileIndex
+from tests.workers.pipeline.sources.sales import QUERY, REVENUE_TEXT, SALES, START_MS, STREAM
+from workers.pipeline.sources.files.index import FileIndex, IndexedFile
 from workers.pipeline.sources.files.scan import STEP, scan
 from workers.pipeline.sources.files.store import FileStore, StoreUnavailable
 from workers.pipeline.sources.plan import PartitionRange
@@ -146,13 +151,28 @@ def test_files_that_cannot_be_read_are_dead_letters(
     assert b"secret" not in b"".join(letter.data for letter in newest(pipeline.client, "c"))
 
 
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
+def test_a_dead_letter_keeps_the_record_with_its_place(
+    pipeline: Pipeline, feed: FilesFeed, listed: Path, kind: str
+) -> None:
+    """So it can be appended again under a wider schema."""
+    source = replace(feed.source, format=kind, metadata={"part": "row"}, pattern="*")
+    pipeline.publish(SetSource(STREAM, source))
+    write_rows([ROW, ROW | {"at": None}], listed / "_part", kind)
+    (listed / "_part").rename(listed / f"a.{kind}")
+    assert read_until(pipeline, bool) == {Reason.MESSAGE: 1}
+    (letter,) = newest(pipeline.client, "c")
+    row = json.loads(letter.data)
+    assert (row["at"], row["country"], row["part"]) == (None, "DE", 1)
+
+
 def test_a_plan_asks_the_index_once_for_all_split_nodes(
     feed: FilesFeed, redis_client: "redis.Redis", redis_server: str, listed: Path
 ) -> None:
     pipeline = Pipeline(redis_client, redis_server, splits=2)
     pipeline.publish(
         AssignStream(STREAM, 0), AssignStream(STREAM + 1, 1), SetSchema(STREAM, SALES),
-        SetSource(STREAM, feed.source),
+        SetSource(STREAM, feed.source), AddQuery(QUERY, 0, 0, (STREAM,), REVENUE_TEXT),
     )  # fmt: skip
     for name in "ab":
         place(listed / f"{name}.json", 3)
@@ -213,6 +233,32 @@ def test_files_of_another_store_are_read_with_its_keys(monkeypatch: pytest.Monke
         opened.check()
         (found,) = opened.listed()
         assert (found.name, scan(opened, found, source)[0]) == ("a.json", 3)
+
+
+def test_the_index_is_alike_on_both_databases(tmp_path: Path) -> None:
+    source = FileSource("file:///srv/in", partitions=2)
+    files = [IndexedFile(0, 0, rows, f"{rows}.json", rows, rows, [0, 7], ["at"])
+             for rows in (3, 4, 5, 6)]  # fmt: skip
+
+    def answers(url: str) -> list[Any]:
+        database = ConnectedDatabase(url)
+        database.run(lambda cursor: create_tables(cursor, is_postgres=database.is_postgres))
+        index = FileIndex(source, "c", STREAM, url)
+        index.append(files[:2])
+        index.append([*files, files[0]._replace(fault="has changed", rows=1)])
+        FileIndex(replace(source, pattern="*.json"), "c", STREAM, url).append(files)
+        index.forget_others()
+        before = index.files(), index.ends(), index.files("AND modified_ns >= ?", [5])
+        index.forget({"3.json", "4.json", "6.json"}, {0: 99, 1: 2})
+        place = PartitionPosition(0)
+        return [*before, index.overlapping([PartitionRange(n, 0, 9, place) for n in (0, 1)])]
+
+    with running_postgres() as server:
+        found = answers(server)
+    assert found == answers(f"sqlite:///{tmp_path}/results")
+    assert [file.name for file in found[0]] == ["3.json", "4.json", "5.json", "6.json", "3.json"]
+    assert found[1] == {0: 9, 1: 10}
+    assert [file.name for file in found[3][0]] == ["5.json", "3.json"]
 
 
 @pytest.mark.parametrize("change", [

@@ -54,15 +54,15 @@ class IndexedFile(NamedTuple):
 
 
 class FileIndex:
-    """The index of one source of a stream."""
+    """The index of one source of a stream; `url`: the database, by default the pipeline's."""
 
-    def __init__(self, source: FileSource, cluster: str, stream: int) -> None:
+    def __init__(self, source: FileSource, cluster: str, stream: int, url: str = "") -> None:
         identity = sha256(source.identity.encode()).hexdigest()[:32]
         self._key = (cluster, stream, identity)
         self._partitions = source.partitions
-        self._database = ConnectedDatabase(os.environ[_VARIABLE])
+        self._database = ConnectedDatabase(url or os.environ[_VARIABLE])
 
-    def create(self) -> None:
+    def forget_others(self) -> None:
         """Forget the files of an earlier declaration of the stream."""
         self._run(
             "DELETE FROM results_file WHERE cluster = ? AND stream = ? AND identity <> ?", self._key

@@ -46,7 +46,7 @@ class FileWatcher(PlaceWatcher):
     def _load(self) -> None:
         """Read the index, once."""
         if not self._is_loaded:
-            self._index.create()
+            self._index.forget_others()
             self._note(self._index.files())
             self._is_loaded = True
 

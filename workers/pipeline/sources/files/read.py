@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from io import BufferedReader
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -22,7 +22,7 @@ from workers.pipeline.sources.files.scan import STEP
 from workers.pipeline.sources.files.store import FileStore, StoreUnavailable, modified_ms
 from workers.pipeline.sources.plan import PartitionRange, SourceRanges
 from workers.pipeline.sources.topic.decode import CHUNK, add_missing, columns_of
-from workers.pipeline.sources.topic.messages import Fetched, row_text
+from workers.pipeline.sources.topic.messages import Fetched, record_rows, row_text
 
 _RULES: Final = CastRules()
 # Decoders of lines need a topic's format only.
@@ -56,20 +56,24 @@ def read_ranges(
     store = FileStore(source)
     for item in part.ranges:
         losses: list[LostRecords] = []
-        reader = _RangeReader(source, schema, store, clock_ms, losses)
+        reader = RangeReader(source, schema, store, clock_ms, losses, is_patient=not part.is_stuck)
         chunks = reader.chunks(item, part.details[item.partition])
         yield RangeRecords(item, chunks, item.stop - item.start, losses=losses)
 
 
 @dataclass
-class _RangeReader:
-    """Reads the rows of a range; adds those that are gone to `losses`."""
+class RangeReader:
+    """Reads the rows of a range; adds those that are gone to `losses`.
+
+    `is_patient`: whether the batch is repeated if the disk does not give the bytes of a file.
+    """
 
     source: FileSource
     schema: StreamSchema
     store: FileStore
     clock_ms: int
     losses: list[LostRecords]
+    is_patient: bool = True
 
     def chunks(self, item: PartitionRange, files: Sequence[IndexedFile]) -> Iterator[Chunk]:
         """Yield the chunks of a range."""
@@ -78,7 +82,7 @@ class _RangeReader:
             start, stop = max(item.start, file.start), min(item.stop, file.stop)
             if start > offset:
                 self._lose(offset, start, "the index of files does not have these rows any more")
-            yield from self._of_file(file, start, stop)
+            yield from self.of_file(file, start, stop)
             offset = stop
         if offset < item.stop:
             self._lose(offset, item.stop, "the index of files does not have these rows any more")
@@ -86,7 +90,8 @@ class _RangeReader:
     def _lose(self, start: int, stop: int, why: str) -> None:
         self.losses.append(LostRecords(start, stop - start, why))
 
-    def _of_file(self, file: IndexedFile, start: int, stop: int) -> Iterator[Chunk]:
+    def of_file(self, file: IndexedFile, start: int, stop: int) -> Iterator[Chunk]:
+        """Yield the chunks of a file with the offsets [start, stop)."""
         if file.fault:
             empty = pa.RecordBatch.from_pylist([], schema=self.schema.arrow)
             none = np.zeros(0, np.int64)
@@ -102,8 +107,9 @@ class _RangeReader:
                     yield chunk
                 offset = file.start + rows.numbers[-1] + 1
         except (OSError, pa.ArrowException, StoreUnavailable) as error:
-            if isinstance(error, StoreUnavailable) and self.store.find(file.name) == file.file:
-                # The batch is repeated.
+            # The store has the file, so only its bytes are missing.
+            is_away = isinstance(error, StoreUnavailable)
+            if is_away and self.store.find(file.name) == file.file and self.is_patient:
                 raise
             why = f"{file.name}, from row {offset - file.start}: {error}"[:400]
             self._lose(offset, stop, why)
@@ -130,7 +136,7 @@ class _RangeReader:
         offsets = [file.start + number for number in rows.numbers]
         size = sum(map(len, rows.lines)) if rows.table is None else rows.table.nbytes
         times = [self._time_ms(file)] * len(offsets)
-        return Chunk(offsets, times, size, decoded, lambda index: _letter(rows, index))
+        return Chunk(offsets, times, size, decoded, partial(_letter, self.source, file, rows))
 
 
 def _decoded(file: IndexedFile, rows: Rows, source: FileSource, schema: StreamSchema) -> Decoded:
@@ -192,10 +198,26 @@ def _metadata(kind: FileMetadata, file: IndexedFile, rows: Rows, target: Any) ->
     return pa.array(values[kind], target)
 
 
-def _letter(rows: Rows, index: int) -> bytes:
-    if rows.table is None:
-        return rows.lines[index]
-    return row_text(rows.table.slice(index, 1).to_pylist()[0]).encode()
+def _letter(source: FileSource, file: IndexedFile, rows: Rows, index: int) -> bytes:
+    """Return what a dead letter keeps of a row: its record as JSON, else its line.
+
+    It can be appended again when the schema has changed.
+    """
+    if rows.table is not None:
+        row = rows.table.slice(index, 1).to_pylist()[0]
+    else:
+        line, faults = rows.lines[index], dict[int, str]()
+        if source.format == FileFormat.JSON and not source.metadata:
+            return line
+        (row,), _ = record_rows(_fetched(rows).only(index), _lines_of(source, file), [], faults)
+        if faults:
+            return line
+    values: Mapping[FileMetadata, Any] = {
+        FileMetadata.FILE: file.name, FileMetadata.ROW: rows.numbers[index],
+        FileMetadata.MODIFIED: modified_ms(file.modified_ns),
+    }  # fmt: skip
+    metadata = {name: values[FileMetadata(kind)] for name, kind in source.metadata.items()}
+    return row_text({**row, **metadata}).encode()
 
 
 def _of_lines(store: FileStore, file: IndexedFile, start: int, stop: int) -> Iterator[Rows]:

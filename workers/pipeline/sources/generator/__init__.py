@@ -1,1 +1,1 @@
-"""Events of NEXMark that nobody sends: `latest` and `read` of a generator."""
+"""Events of NEXMark that nobody sends: `latest`, `read` and `browse` of a generator."""

@@ -1,1 +1,1 @@
-"""Topics that are read in place: `latest`, `plan`, `read`, `lag` and `retained` of a source."""
+"""Topics that are read in place: `latest`, `read` and `browse` of a topic."""

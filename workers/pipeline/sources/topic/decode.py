@@ -41,7 +41,7 @@ _NOT_STRICT: Final = (b"NaN", b"Inf", b"\0", b"\\u0000", b"\\ud", b"\\uD", b"\xe
 def decode(messages: Fetched, source: TopicSource, schema: StreamSchema) -> Decoded:
     """Return the records of messages under a schema, and why others are none.
 
-    Raises `LogUnavailable` if their schemas cannot be asked for.
+    Raises `SourceUnavailable` if their schemas cannot be asked for.
     """
     faults = dict[int, str]()
     named = [field for field in schema.arrow if field.name not in source.metadata]

@@ -71,7 +71,7 @@ def record_rows(
 ) -> tuple[Rows, Changes]:
     """Return the records of messages as rows, with their changes; adds to `faults`.
 
-    `names`: the columns of lines of CSV without declared ones. Raises `LogUnavailable`.
+    `names`: the columns of lines of CSV without declared ones. Raises `SourceUnavailable`.
     """
     rows = message_rows(messages.values, source, names, faults)
     if source.envelope == MessageEnvelope.NONE:

@@ -18,11 +18,10 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from controlplane.wire.errors import LogUnavailable
-from controlplane.wire.log.kafka_reader import unavailable
+from controlplane.wire.errors import SourceUnavailable
 from controlplane.wire.log.values import MAX_SEQUENCE
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.topics.clients import consumer_of, ends_of
+from controlplane.wire.topics.clients import consumer_of, ends_of, unavailable
 from controlplane.wire.topics.source import TopicSource
 from workers.pipeline.sources.entries import Chunk, LostRecords, RangeRecords
 from workers.pipeline.sources.plan import PartitionRange, SourceRanges
@@ -69,7 +68,7 @@ class TopicReader:
     def read(self, ranges: Sequence[PartitionRange]) -> dict[int, Range]:
         """Return the messages of ranges by partition.
 
-        Raises `LogUnavailable` if the brokers give nothing for a minute.
+        Raises `SourceUnavailable` if the brokers give nothing for a minute.
         """
         stops = {part.partition: part.stop for part in ranges}
         self._lost.clear()
@@ -82,7 +81,7 @@ class TopicReader:
             if time.monotonic() > deadline:
                 self._forget(list(self._next))
                 text = f"partitions {waiting} of the topic {self.source.topic} give no message"
-                raise LogUnavailable(text)
+                raise SourceUnavailable(text)
         result = {n: Range(self._taken(n, stop), self._lost.get(n)) for n, stop in stops.items()}
         self._forget([n for n, ahead in self._ahead.items() if len(ahead) > _AHEAD])
         return result

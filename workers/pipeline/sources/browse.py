@@ -1,0 +1,74 @@
+"""Records of a source that are looked at: no position of a reader moves.
+
+The module `browse` of a kind of source has `find`, which asks its place for `FoundRecords`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from workers.pipeline.sources.entries import Chunk
+
+
+class BrowsedChunk(NamedTuple):
+    """A chunk with the keys and the values of its records as people read them."""
+
+    partition: int
+    chunk: Chunk
+    keys: Sequence[str]
+    texts: Sequence[str]
+
+
+@dataclass(frozen=True)
+class FoundRecords:
+    """How many records there are, and what decodes them, which a confined process calls."""
+
+    count: int
+    chunks: Callable[[], Iterable[BrowsedChunk]]
+
+
+@dataclass(frozen=True)
+class StreamKey:
+    """Which stream a source is of; `results_url`: the database of results."""
+
+    cluster: str
+    stream: int
+    results_url: str
+
+
+@dataclass(frozen=True)
+class BrowsePlace:
+    """Which records are read: the newest, or the first ones from an offset or a time (ms).
+
+    `count`: of each partition, or of all together if `is_shared`; `partition`: None for all.
+    """
+
+    count: int
+    partition: int | None = None
+    offset: int | None = None
+    since_ms: int | None = None
+    is_shared: bool = False
+
+    @property
+    def is_from_start(self) -> bool:
+        """Return whether the first records from a place are read, not the newest."""
+        return self.offset is not None or self.since_ms is not None
+
+    def ranges(
+        self,
+        ends: Mapping[int, tuple[int, int]],
+        starts_at: Callable[[int], Mapping[int, int]],
+    ) -> dict[int, tuple[int, int]]:
+        """Return the offsets to read by partition.
+
+        `ends`: the first offset and the end of each; `starts_at`: the offsets of a time.
+        """
+        own = {n: pair for n, pair in ends.items() if self.partition in (None, n)}
+        count = -(-self.count // max(1, len(own))) if self.is_shared else self.count
+        if not self.is_from_start:
+            return {n: (max(first, end - count), end) for n, (first, end) in own.items()}
+        starts: Mapping[int, int] = dict.fromkeys(own, self.offset or 0)
+        if self.since_ms is not None:
+            starts = starts_at(self.since_ms)
+        begins = {n: max(starts.get(n, first), first) for n, (first, _) in own.items()}
+        return {n: (begins[n], min(begins[n] + count, end)) for n, (_, end) in own.items()}

@@ -1,0 +1,105 @@
+"""Messages of a topic that are looked at."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import KafkaException, Message
+
+from controlplane.wire.schema import StreamSchema
+from controlplane.wire.topics.base import BadSource
+from controlplane.wire.topics.clients import (
+    consumer_of,
+    ends_of,
+    messages_between,
+    offsets_at,
+    partitions_of,
+    unavailable,
+)
+from controlplane.wire.topics.registry import prefix_of, registry_of
+from controlplane.wire.topics.source import MessageFormat, TopicSource
+from workers.pipeline.sources.browse import BrowsedChunk, BrowsePlace, FoundRecords, StreamKey
+from workers.pipeline.sources.entries import Chunk, Decoded
+from workers.pipeline.sources.topic.decode import decode
+from workers.pipeline.sources.topic.messages import Fetched, record_rows, row_text
+
+_GROUP: Final = "weir-browse"
+_BYTES: Final = 8 * 2**20
+_NO_VALUE: Final = "is a message without a value"
+
+
+def find(
+    source: TopicSource, schema: StreamSchema | None, place: BrowsePlace, key: StreamKey
+) -> FoundRecords:
+    """Return messages of a topic; without a schema they are read in their format only.
+
+    Raises `SourceUnavailable` and `BadSource`.
+    """
+    del key
+    try:
+        with closing(consumer_of(source, _GROUP)) as consumer:
+            numbers = [
+                n for n in partitions_of(consumer, source.topic) if place.partition in (None, n)
+            ]
+            if not numbers:
+                raise BadSource({"partition": f"the topic has no partition {place.partition}"})
+            ends = ends_of(consumer, source.topic, numbers)
+            ranges = place.ranges(ends, partial(offsets_at, consumer, source.topic, numbers))
+            messages = messages_between(consumer, source.topic, ranges, _BYTES)
+    except KafkaException as error:
+        raise unavailable(error) from error
+    # Timestamps of messages do not only grow.
+    messages = [message for message in messages if message.timestamp()[1] >= (place.since_ms or 0)]
+    # The child finds the schemas in what is kept: it asks nobody.
+    if source.registry:
+        for number in {prefix_of(message.value() or b"") for message in messages} - {None}:
+            registry_of(source).definition(number or 0)
+    return FoundRecords(len(messages), lambda: _chunks(source, schema, messages))
+
+
+def _chunks(
+    source: TopicSource, schema: StreamSchema | None, messages: "Sequence[Message[Any, Any]]"
+) -> Iterator[BrowsedChunk]:
+    places: dict[tuple[int, bool], list[Any]] = {}
+    for message in messages:
+        group = message.partition() or 0, message.value() is None
+        places.setdefault(group, []).append(message)
+    for (number, is_empty), own in sorted(places.items()):
+        yield _chunk(source, schema, _fetched(number, own), is_empty=is_empty)
+
+
+def _fetched(number: int, messages: Sequence[Any]) -> Fetched:
+    return Fetched(
+        number,
+        [message.offset() or 0 for message in messages],
+        [message.value() or b"" for message in messages],
+        [message.key() for message in messages],
+        [max(0, message.timestamp()[1]) for message in messages],
+    )
+
+
+def _chunk(
+    source: TopicSource, schema: StreamSchema | None, own: Fetched, *, is_empty: bool
+) -> BrowsedChunk:
+    count, faults = len(own.offsets), dict[int, str]()
+    names = [] if schema is None else [n for n in schema.arrow.names if n not in source.metadata]
+    rows, _ = record_rows(own, source, names, {} if schema else faults)
+    if not source.is_decoded or source.format == MessageFormat.STRING:
+        rows = [{}] * count
+    if schema is None or is_empty:
+        faults |= dict.fromkeys(range(count), _NO_VALUE) if is_empty else {}
+        decoded = Decoded(_no_records(), np.zeros(0, np.int64), faults)
+    else:
+        decoded = decode(own, source, schema)
+    keys = ["" if key is None else key.decode("utf-8", "replace") for key in own.keys]
+    texts = [row_text(row) if row else value.decode("utf-8", "replace")
+             for row, value in zip(rows, own.values, strict=True)]  # fmt: skip
+    chunk = Chunk(own.offsets, own.times_ms, 0, decoded, lambda _: b"")
+    return BrowsedChunk(own.partition, chunk, keys, texts)
+
+
+def _no_records() -> Any:
+    return pa.RecordBatch.from_pylist([], schema=pa.schema([]))
