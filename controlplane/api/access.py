@@ -8,7 +8,7 @@ from pydantic import Field
 
 from controlplane.access import audit_chain, tokens
 from controlplane.access.audit import COLUMNS, AuditFilters, audit_listing
-from controlplane.access.audit_chain import ChainFault, Verification
+from controlplane.access.audit_chain import Verification
 from controlplane.access.roles import ADMIN, ROLES, VIEWER, Actor
 from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.schemas import (
@@ -156,14 +156,7 @@ def list_audit(request: HttpRequest, response: HttpResponse) -> Any:
     return listed(request, response, audit_listing(filters), "entries")
 
 
-class AuditFaultOut(fields_of(ChainFault)):  # type: ignore[misc]
-    """The first fault of the chain: code, place in the chain, and id of the entry if it exists.
-
-    code: changed, missing, end, checkpoint, head or triggers.
-    """
-
-
-class VerificationOut(fields_of(Verification, without="fault is_pending")):  # type: ignore[misc]
+class VerificationOut(fields_of(Verification, without="is_pending")):  # type: ignore[misc]
     """A verification of the audit log; sequence and hash are the head of the chain.
 
     intact is false if there is a fault, or no verification yet. entries: the verified entries.
@@ -171,7 +164,6 @@ class VerificationOut(fields_of(Verification, without="fault is_pending")):  # t
     """
 
     intact: bool = Field(validation_alias="is_intact")
-    fault: AuditFaultOut | None
     pending: bool = Field(validation_alias="is_pending")
 
 

@@ -11,47 +11,11 @@ from controlplane.api.common.security import cluster_of
 from controlplane.explain import Cause, Explanation, explain, parse_subject
 from controlplane.explain.change import NearbyChange
 from controlplane.explain.values import (
-    Contribution,
-    Contributions,
-    Fact,
-    Finding,
-    PredictedEffect,
     RankedChange,
     Remedy,
-    Series,
 )
 
 router = Router(tags=["clusters"])
-
-
-class FindingOut(fields_of(Finding)):  # type: ignore[misc]
-    """A measure against its limit: the mean over span_s seconds; setting: of the policy.
-
-    since: when the limit was exceeded, null if it is not; since_is_earliest: it was exceeded
-    already half an hour before.
-    """
-
-
-class FactOut(fields_of(Fact)):  # type: ignore[misc]
-    """A figure beside the finding; per_s: its change per second; total: of the whole cluster."""
-
-
-class ExplainedSeriesOut(fields_of(Series)):  # type: ignore[misc]
-    """A measure over time; times, changed_at and explained_at in ms since 1970."""
-
-
-class ContributionOut(fields_of(Contribution)):  # type: ignore[misc]
-    """The part of a stream, key or query; share from 0 to 1.
-
-    rate and before: deliveries/s of streams and keys, evaluations/s of queries.
-    is_large: without it, the subject would be below its limit.
-    """
-
-
-class ContributionsOut(fields_of(Contributions, without="rows")):  # type: ignore[misc]
-    """The largest contributions; is_change: shares are parts of the increase, not of the load."""
-
-    rows: list[ContributionOut]
 
 
 class ExplainedChangeOut(fields_of(NearbyChange, without="placed")):  # type: ignore[misc]
@@ -77,34 +41,20 @@ class RankedChangeOut(fields_of(RankedChange, without="cause")):  # type: ignore
     text: str
 
 
-class PredictedEffectOut(fields_of(PredictedEffect)):  # type: ignore[misc]
-    """The predicted effect of a plan on a measure."""
-
-
-class RemedyOut(fields_of(Remedy, without="effects")):  # type: ignore[misc]
+class RemedyOut(fields_of(Remedy)):  # type: ignore[misc]
     """A plan that would end it: a waiting proposal, or a planner with parameters to request."""
 
-    effects: list[PredictedEffectOut]
     text: str
 
 
 class ExplanationOut(
-    fields_of(  # type: ignore[misc]
-        Explanation,
-        without="subject finding facts series streams keys queries changes cause ranked remedies",
-    )
+    fields_of(Explanation, without="subject changes ranked remedies")  # type: ignore[misc]
 ):
     """An explanation; headline: the finding, summary: finding, cause and plans as sentences."""
 
     subject: str
     headline: str
     summary: str
-    finding: FindingOut
-    facts: list[FactOut]
-    series: ExplainedSeriesOut | None
-    streams: ContributionsOut | None
-    keys: ContributionsOut | None
-    queries: ContributionsOut | None
     changes: list[ExplainedChangeOut]
     cause: CauseOut | None
     ranked: list[RankedChangeOut]

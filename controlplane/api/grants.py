@@ -10,7 +10,14 @@ from controlplane.access import grants
 from controlplane.access.grants import GrantFilters, RoleWithoutGrant
 from controlplane.access.roles import ADMIN
 from controlplane.api.common.lists import list_parameters, listed
-from controlplane.api.common.schemas import ListOut, ReasonIn, below, columns_of, fields_of, shown
+from controlplane.api.common.schemas import (
+    ListOut,
+    ReasonIn,
+    below,
+    columns_of,
+    schema_of,
+    shown,
+)
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.clusters.audiences import any_admins
 from controlplane.models import Grant
@@ -28,15 +35,11 @@ class GrantOut(columns_of(Grant, "role granted_by granted_at")):  # type: ignore
     cluster: str | None = below("cluster.slug")
 
 
-class RoleWithoutGrantOut(fields_of(RoleWithoutGrant)):  # type: ignore[misc]
-    """A role on all clusters that is not a grant: by a group of Django, or of a superuser."""
-
-
 class GrantsPage(ListOut):
     """Some grants, by user; without_grants: other roles, for admins of all clusters only."""
 
     grants: list[GrantOut]
-    without_grants: list[RoleWithoutGrantOut]
+    without_grants: list[schema_of(RoleWithoutGrant)]  # type: ignore[valid-type]
 
 
 class GrantIn(ReasonIn):

@@ -21,6 +21,7 @@ from controlplane.api.common.schemas import (
     fields_of,
     list_of,
     listed_columns_of,
+    schema_of,
     shown,
 )
 from controlplane.api.common.security import caller, cluster_of, open_to
@@ -201,10 +202,6 @@ class ProposalOut(ProposalRow):
         return verbs.offered(caller(context["request"]), row)
 
 
-class QueuedProposalOut(fields_of(QueuedProposal)):  # type: ignore[misc]
-    """A proposal that is computed (position 0) or waits; starts_in_s: at the latest, estimated."""
-
-
 ProposalPage = list_of("ProposalPage", proposals=ProposalRow)
 
 
@@ -226,12 +223,6 @@ class ActionPage(ListOut):
 
     seal: str
     actions: list[ActionOut]
-
-
-class DriftOut(fields_of(Drift)):  # type: ignore[misc]
-    """How far the cluster is from the snapshot; exceeded: what the policy does not tolerate."""
-
-    stale: bool
 
 
 router = Router(tags=["proposals"])
@@ -263,7 +254,7 @@ def estimate_proposal(request: HttpRequest, slug: str, body: ProposalIn) -> Any:
     return ShownEstimate.of(need, proposal_limits())
 
 
-@router.get("/{slug}/queue", response=list[QueuedProposalOut])
+@router.get("/{slug}/queue", response=list[schema_of(QueuedProposal)])  # type: ignore[misc]
 def list_computing_queue(request: HttpRequest, slug: str) -> Any:
     """Return the cluster's proposals that are computed or wait, in the order of all clusters."""
     return computing_queue(cluster_of(request))
@@ -324,7 +315,7 @@ def _action(proposal: Proposal, row: ActionRow) -> dict[str, Any]:
     }
 
 
-@router.get(f"{PROPOSAL}/drift", response=DriftOut)
+@router.get(f"{PROPOSAL}/drift", response=schema_of(Drift))
 def get_drift(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return how far the cluster is from the snapshot now, against the policy's tolerance."""
     proposal = proposal_by_id(cluster_of(request), pk)

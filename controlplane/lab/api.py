@@ -176,7 +176,7 @@ class ClaimOutcomeOut(ClaimOut):
         }  # fmt: skip
 
 
-class DifferenceOut(fields_of(ParameterDifference, without="this other")):  # type: ignore[misc]
+class RunDifferenceOut(fields_of(ParameterDifference, without="this other")):  # type: ignore[misc]
     """A parameter that differs between two runs."""
 
     this: Any
@@ -192,7 +192,7 @@ class RunComparisonOut(
 ):
     """Two runs of one experiment: what differs, and one over the other by x and series."""
 
-    differences: list[DifferenceOut]
+    differences: list[RunDifferenceOut]
     points: list[ComparedPointOut]
 
 

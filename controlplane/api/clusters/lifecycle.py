@@ -11,7 +11,7 @@ from pydantic import Field, create_model
 from controlplane.access.roles import ADMIN
 from controlplane.api.clusters.routes import ClusterOut, router
 from controlplane.api.common.bodies import body_of
-from controlplane.api.common.schemas import ReasonIn, fields_of
+from controlplane.api.common.schemas import ReasonIn, schema_of
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.cluster_spec.apply import apply_description
 from controlplane.cluster_spec.creation import create_cluster
@@ -57,10 +57,6 @@ class ClusterPatchIn(ReasonIn):
     nu: float | None = Field(None, ge=0, le=1e6)
     alpha: float | None = Field(None, ge=0, le=1e6)
     trigger_ms: int | None = Field(None, ge=1, le=2**31 - 1)
-
-
-class ApplyOut(fields_of(ApplyReport)):  # type: ignore[misc]
-    """What applying a description changed, or would change; left: what it did not change, why."""
 
 
 class FollowedOut(Schema):
@@ -148,7 +144,7 @@ def get_description_status(request: HttpRequest, slug: str) -> Any:
     return row
 
 
-@descriptions.post("", response=ApplyOut, openapi_extra=_WRITE)
+@descriptions.post("", response=schema_of(ApplyReport), openapi_extra=_WRITE)
 def apply_cluster(
     request: HttpRequest,
     apply: bool = False,

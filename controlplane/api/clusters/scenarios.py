@@ -7,7 +7,7 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from controlplane.api.common.examples import with_examples
-from controlplane.api.common.schemas import RequestBody, columns_of, fields_of
+from controlplane.api.common.schemas import RequestBody, columns_of, schema_of
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.clusters import scenarios
 from controlplane.clusters.scenarios import DEFAULT_MINUTES, LONGEST_MINUTES, ScenarioKind
@@ -15,14 +15,6 @@ from controlplane.models import Scenario
 
 router = Router(tags=["scenarios"])
 _EXAMPLE: Final = with_examples({"Node 2 processes nothing": {"minutes": 10, "node": 2}})
-
-
-class ScenarioKindOut(fields_of(ScenarioKind)):  # type: ignore[misc]
-    """A kind of scenario; needs_node: whether it is about a node, by default the first with tasks.
-
-    planner: the one whose plan ends its alert, empty for none; alerts: the subjects of which one
-    fires; plan, outcome: what follows.
-    """
 
 
 class ScenarioOut(
@@ -40,7 +32,7 @@ class ScenarioOut(
 class ScenariosOut(Schema):
     """The kinds of scenarios that the cluster can have, and the newest 100 ones."""
 
-    kinds: list[ScenarioKindOut]
+    kinds: list[schema_of(ScenarioKind)]  # type: ignore[valid-type]
     scenarios: list[ScenarioOut]
 
 

@@ -7,13 +7,20 @@ from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import StrictInt
 
-from controlplane.api.common.schemas import ReasonIn, RequestBody, Time, columns_of, fields_of
+from controlplane.api.common.schemas import (
+    ReasonIn,
+    RequestBody,
+    Time,
+    columns_of,
+    fields_of,
+    schema_of,
+)
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.formats.moments import shifted
 from controlplane.models import SheddingInterval
 from controlplane.planners.shedding import activation
 from controlplane.planners.shedding.arming import arm, disarm
-from controlplane.planners.shedding.drill import Drill, DrillPoint, LeastKept, run_drill
+from controlplane.planners.shedding.drill import Drill, run_drill
 from controlplane.planners.shedding.episodes import Episode, episodes
 from controlplane.planners.shedding.history import intervals
 from controlplane.planners.shedding.interval_costs import (
@@ -21,15 +28,10 @@ from controlplane.planners.shedding.interval_costs import (
     IntervalRecords,
     interval_costs,
 )
-from controlplane.planners.shedding.node_costs import NodeCost
 from controlplane.planners.shedding.report import (
-    EdgeDrop,
     LadderReport,
-    RungReport,
-    SheddingQueryReport,
     ladder_report,
 )
-from controlplane.planners.shedding.staleness import LadderDrift, StaleReason
 
 router = Router(tags=["shedding"])
 _DAY: Final = timedelta(days=1)
@@ -38,49 +40,8 @@ _INTERVAL_COLUMNS: Final = (
 )  # fmt: skip
 
 
-class EdgeDropOut(fields_of(EdgeDrop)):  # type: ignore[misc]
-    """The part of a stream's records that an edge drops; query is empty for the input edge.
-
-    windows_s: the length of the windows that are dropped whole, null: a sample of records.
-    """
-
-
-class RungOut(fields_of(RungReport, without="drops")):  # type: ignore[misc]
-    """A rung; factor: the input over what the cluster can process without drops.
-
-    p95_ms: the p95 latency while it was active in the last 7 days, null if it was not.
-    """
-
-    drops: list[EdgeDropOut]
-
-
-class QueryKeptOut(fields_of(SheddingQueryReport)):  # type: ignore[misc]
-    """A query; kept: the part of its records that each rung keeps, from rung 0."""
-
-
-class StaleReasonOut(fields_of(StaleReason)):  # type: ignore[misc]
-    """A change since the ladder was computed that the policy does not tolerate."""
-
-
-class LadderDriftOut(fields_of(LadderDrift, without="reasons")):  # type: ignore[misc]
-    """The changes since the ladder was computed, as shares; with reasons it should be recomputed.
-
-    rates: of all records/s; mix: of the streams' shares of them; costs: of a cost per record.
-    """
-
-    reasons: list[StaleReasonOut]
-
-
-class NodeCostOut(fields_of(NodeCost)):  # type: ignore[misc]
-    """The time of a node per record of a query (emulated: per delivered record), in seconds.
-
-    source: how it is known, null: not at all. error: standard error, null: not known. fixed_s:
-    seconds per micro-batch besides. usable: the share of its time that is left for records.
-    """
-
-
 class LadderOut(
-    fields_of(LadderReport, without="rungs queries drift kept ladder given nodes")  # type: ignore[misc]
+    fields_of(LadderReport, without="kept ladder given")  # type: ignore[misc]
 ):
     """The ladder of a cluster; if it is not armed, the one that arming would arm now.
 
@@ -95,14 +56,6 @@ class LadderOut(
 
     rung: int | None
     headroom: float | None
-    drift: LadderDriftOut | None
-    nodes: list[NodeCostOut]
-    rungs: list[RungOut]
-    queries: list[QueryKeptOut]
-
-
-class QueryCostOut(fields_of(IntervalRecords)):  # type: ignore[misc]
-    """A query that lost records in an interval; kept: the part of arrived that the ladder kept."""
 
 
 class IntervalOut(
@@ -122,7 +75,7 @@ class IntervalOut(
 
     quality_lost: float | None
     lossy_queries: int
-    queries: list[QueryCostOut]
+    queries: list[schema_of(IntervalRecords)]  # type: ignore[valid-type]
 
 
 class EpisodeOut(fields_of(Episode, without="cost intervals")):  # type: ignore[misc]
@@ -140,25 +93,15 @@ class EpisodeOut(fields_of(Episode, without="cost intervals")):  # type: ignore[
     dropped: int
     kept: float | None
     lossy_queries: int
-    queries: list[QueryCostOut]
+    queries: list[schema_of(IntervalRecords)]  # type: ignore[valid-type]
     intervals: list[IntervalOut]
 
 
-class LeastKeptOut(fields_of(LeastKept)):  # type: ignore[misc]
-    """The query that would have kept the least, and for how many seconds; query: its id."""
-
-
-class DrillPointOut(fields_of(DrillPoint)):  # type: ignore[misc]
-    """A period of a drill; rates in records/s."""
-
-
-class DrillOut(fields_of(Drill, without="points least")):  # type: ignore[misc]
+class DrillOut(fields_of(Drill)):  # type: ignore[misc]
     """What the ladder would have dropped; seconds: of a period, above_s: above the capacity."""
 
     dropped_share: float
     largest_factor: float
-    least: LeastKeptOut | None
-    points: list[DrillPointOut]
 
 
 class ActivationIn(ReasonIn):

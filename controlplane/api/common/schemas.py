@@ -5,9 +5,11 @@ A `Schema` also reads model instances, by looking up each field. A schema of man
 """
 
 from collections.abc import Mapping
-from dataclasses import fields
-from types import MappingProxyType
-from typing import Annotated, Any, Final, Self, TypeVar, get_type_hints
+from dataclasses import fields, is_dataclass
+from functools import cache, reduce
+from operator import or_
+from types import MappingProxyType, UnionType
+from typing import Annotated, Any, Final, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from django.db import models
 from ninja import Schema
@@ -77,14 +79,34 @@ def listed_columns_of(
 
 
 def fields_of(*kinds: type[Any], without: str = "", base: type[BaseModel] = Schema) -> Any:
-    """Return a schema with the fields of dataclasses, except the named ones."""
+    """Return a schema with the fields of dataclasses, except the named ones.
+
+    Fields that are dataclasses themselves have their schemas.
+    """
     values: dict[str, Any] = {
-        item.name: (get_type_hints(kind)[item.name], ...)
+        item.name: (_shown_type(get_type_hints(kind)[item.name]), ...)
         for kind in kinds
         for item in fields(kind)
         if item.name not in without.split()
     }
     return create_model(f"_{kinds[0].__name__}", __base__=base, **values)
+
+
+@cache
+def schema_of(kind: type[Any]) -> Any:
+    """Return the schema of a dataclass, with its docstring; its name is that and `Out`."""
+    return create_model(f"{kind.__name__}Out", __base__=fields_of(kind), __doc__=kind.__doc__)
+
+
+def _shown_type(hint: Any) -> Any:
+    """Return a type with the schemas of dataclasses in their place."""
+    if isinstance(hint, type) and is_dataclass(hint):
+        return schema_of(hint)
+    arguments = tuple(_shown_type(item) for item in get_args(hint))
+    if arguments == get_args(hint):
+        return hint
+    origin = get_origin(hint)
+    return reduce(or_, arguments) if origin is UnionType else origin[arguments]
 
 
 def shown(names: str) -> ConfigDict:

@@ -7,16 +7,34 @@ from ninja import Router, Status
 
 from controlplane.access.roles import VIEWER
 from controlplane.api.common.examples import QUERY_EXAMPLES, with_examples
-from controlplane.api.common.schemas import response_of
+from controlplane.api.common.schemas import fields_of, response_of, schema_of, shown
 from controlplane.api.common.security import caller, cluster_of, open_to
-from controlplane.api.queries.draft_schemas import DraftExplanationOut, QueryPreviewOut
 from controlplane.api.queries.schemas import QueryCheckIn
 from controlplane.explain.drafts import explanation
 from controlplane.explain.drafts import preview as previews
+from controlplane.explain.drafts.explanation import DraftExplanation
+from controlplane.explain.drafts.values import Preview, PreviewWindow
 from controlplane.queries.spec import spec_of
 
 router = Router(tags=["queries"])
 _QUERY_EXAMPLE = with_examples(QUERY_EXAMPLES)
+
+
+class PreviewWindowOut(fields_of(PreviewWindow)):  # type: ignore[misc]
+    """A window of one key; errors has for an aggregate without a value the reason."""
+
+    model_config = shown("start key values")
+
+
+class QueryPreviewOut(fields_of(Preview, without="windows")):  # type: ignore[misc]
+    """The newest windows of a query over the newest records of its streams, newest first.
+
+    window_count: of all its windows. late: records older than the lateness; rejected: records that
+    do not match their schema. is_partial: true if a limit left out records. Windows that began
+    before the first evaluated record are incomplete.
+    """
+
+    windows: list[PreviewWindowOut]
 
 
 @router.post("/{slug}/queries/preview", response=QueryPreviewOut, openapi_extra=_QUERY_EXAMPLE)
@@ -39,11 +57,11 @@ def cancel_preview(request: HttpRequest, slug: str) -> Any:
 
 @router.post(
     "/{slug}/queries/explain",
-    response=DraftExplanationOut,
+    response=schema_of(DraftExplanation),
     openapi_extra=_QUERY_EXAMPLE,
     auth=open_to(VIEWER),
 )
 def explain_query(request: HttpRequest, slug: str, body: QueryCheckIn) -> Any:
     """Return what a query would read, share and keep, and the node that it would get now."""
     answer = explanation.explain(cluster_of(request), spec_of(body))
-    return response_of(DraftExplanationOut, answer)
+    return response_of(schema_of(DraftExplanation), answer)

@@ -11,11 +11,7 @@ from controlplane.catalog.queries import query_by_name
 from controlplane.planners.partitioning.key_report import (
     HISTORY_S,
     SPAN_S,
-    GroupingReplay,
     KeyReport,
-    KeyShare,
-    SkewPoint,
-    TaskLoad,
     read_key_report,
 )
 
@@ -23,34 +19,13 @@ router = Router(tags=["queries"])
 _LONGEST_HISTORY_S: Final = 30 * 86_400
 
 
-class KeyShareOut(fields_of(KeyShare)):  # type: ignore[misc]
-    """A frequent key; share: of all records; tasks: shares of the key's records by task."""
-
-
-class TaskLoadOut(fields_of(TaskLoad)):  # type: ignore[misc]
-    """A task; capacity: its part of that of its node; both rates in records/s."""
-
-
-class GroupingReplayOut(fields_of(GroupingReplay)):  # type: ignore[misc]
-    """What a key grouping would give on the sampled keys; loads: the share of records by task."""
-
-
-class SkewPointOut(fields_of(SkewPoint)):  # type: ignore[misc]
-    """The skew at a time; shares of the most frequent key and of the ten most frequent keys."""
-
-
-class KeyReportOut(fields_of(KeyReport, without="keys tasks groupings history")):  # type: ignore[misc]
+class KeyReportOut(fields_of(KeyReport)):  # type: ignore[misc]
     """The keys of a query; sampled_at is null if no sample was stored in the last span_s seconds.
 
     imbalance: the load of the most loaded task minus the mean, as a share of capacity. distinct is
     an estimate; memory: pairs of a key and a task. replay_error: the largest difference between
     predicted and measured loads under the present key grouping, as a share of capacity.
     """
-
-    keys: list[KeyShareOut]
-    tasks: list[TaskLoadOut]
-    groupings: list[GroupingReplayOut]
-    history: list[SkewPointOut]
 
 
 @router.get("/{slug}/queries/{name}/keys", response=KeyReportOut)

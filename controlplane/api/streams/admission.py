@@ -9,13 +9,12 @@ from pydantic import Field
 
 from algorithms.admission.metadata import StreamMetadata
 from controlplane.access.roles import VIEWER
-from controlplane.api.common.schemas import ReasonIn, columns_of, fields_of
+from controlplane.api.common.schemas import ReasonIn, columns_of, fields_of, schema_of
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.api.streams.schemas import CharacteristicsBody, StreamOut
 from controlplane.catalog.characteristics import checked
 from controlplane.catalog.streams import rows_of_streams, stream_by_key
 from controlplane.models import Redirection
-from controlplane.planners.admission.forecaster import ForecasterChoice
 from controlplane.planners.admission.outlook import (
     StreamOutlook,
     measured_characteristics,
@@ -23,7 +22,7 @@ from controlplane.planners.admission.outlook import (
 )
 from controlplane.planners.admission.redirections import redirections_of
 from controlplane.planners.admission.split_nodes import SplitNodeRow, split_node_table
-from controlplane.planners.admission.what_if import HourHeadroom, SplitNodeReplay, WhatIf, admit
+from controlplane.planners.admission.what_if import WhatIf, admit
 from controlplane.topology.characteristics import set_characteristics
 from controlplane.topology.split_nodes import redirect, set_split_capacity
 
@@ -35,13 +34,6 @@ class SplitCapacityIn(ReasonIn):
 
     capacity: float = Field(ge=0)
     emulated: bool = False
-
-
-class SplitNodeOut(fields_of(SplitNodeRow)):  # type: ignore[misc]
-    """A split node; rates in records/s, null: not measured; without streams it is closed.
-
-    expected: the highest rate of the next periods; waiting: records in its queue.
-    """
 
 
 class CharacteristicsIn(CharacteristicsBody):
@@ -67,45 +59,23 @@ class RedirectionOut(columns_of(Redirection, "at source target version reason ac
     """A redirection; version: the first routing version with the new split node."""
 
 
-class ForecasterOut(fields_of(ForecasterChoice)):  # type: ignore[misc]
-    """The forecaster of a stream: holt, naive or seasonal; error: of the back-test, records/s."""
-
-
-class OutlookOut(fields_of(StreamOutlook, without="choice")):  # type: ignore[misc]
+class OutlookOut(fields_of(StreamOutlook)):  # type: ignore[misc]
     """Past rates of a stream, its forecast with the interval of 90 %, and the expected rates.
 
     left: what the other streams of its split node are expected to leave of its capacity;
     overload_at: when it is expected to exceed that. null before the first record.
     """
 
-    choice: ForecasterOut
     overload_at: datetime | None
 
 
-class HourOut(fields_of(HourHeadroom)):  # type: ignore[misc]
-    """The records/s that stay free in an hour of the day (UTC) over the replayed periods."""
-
-
-class ReplayOut(fields_of(SplitNodeReplay, without="headroom")):  # type: ignore[misc]
-    """The stream on a split node, replayed against the past rates of the others."""
-
-    headroom: list[HourOut]
-
-
-class WhatIfOut(fields_of(WhatIf, without="chosen others")):  # type: ignore[misc]
-    """What the admission of a stream would do; nothing is changed."""
-
-    chosen: ReplayOut
-    others: list[ReplayOut]
-
-
-@router.get("/{slug}/split-nodes", response=list[SplitNodeOut])
+@router.get("/{slug}/split-nodes", response=list[schema_of(SplitNodeRow)])  # type: ignore[misc]
 def list_split_nodes(request: HttpRequest, slug: str) -> Any:
     """Return the split nodes with their measured and expected loads."""
     return split_node_table(cluster_of(request))
 
 
-@router.post("/{slug}/split-capacity", response=list[SplitNodeOut])
+@router.post("/{slug}/split-capacity", response=list[schema_of(SplitNodeRow)])  # type: ignore[misc]
 def declare_split_capacity(request: HttpRequest, slug: str, body: SplitCapacityIn) -> Any:
     """Declare the capacity of every split node; the next micro-batch uses it."""
     actor, cluster = caller(request), cluster_of(request)
@@ -151,7 +121,7 @@ def get_outlook(request: HttpRequest, slug: str, stream: str) -> Any:
     return outlook_of(stream_by_key(cluster_of(request), stream))
 
 
-@router.post("/{slug}/streams/what-if", response=WhatIfOut, auth=open_to(VIEWER))
+@router.post("/{slug}/streams/what-if", response=schema_of(WhatIf), auth=open_to(VIEWER))
 def admit_what_if(request: HttpRequest, slug: str, body: CharacteristicsBody) -> Any:
     """Return the split node of a stream with these characteristics, and its head-room by hour."""
     metadata = StreamMetadata.from_json(checked(body.given(), ""))

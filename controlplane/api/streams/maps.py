@@ -6,11 +6,11 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 
 from controlplane.api.common.examples import with_examples
-from controlplane.api.common.schemas import ReasonIn, fields_of
+from controlplane.api.common.schemas import ReasonIn, schema_of
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.catalog.coordinates import Coordinates, coordinates_of
 from controlplane.catalog.streams import stream_by_key
-from controlplane.catalog.tiles import MapTile, TileMap
+from controlplane.catalog.tiles import TileMap
 from controlplane.errors import Away
 from controlplane.records.stream_map import stream_map, suggested
 from controlplane.topology.coordinates import set_coordinates
@@ -23,10 +23,6 @@ _EXAMPLE = with_examples(
 )
 
 
-class CoordinatesOut(fields_of(Coordinates)):  # type: ignore[misc]
-    """The columns with the place of a record: east grows to the east, north to the north."""
-
-
 class CoordinatesIn(ReasonIn):
     """The columns to declare as coordinates; both empty: the stream has none any more."""
 
@@ -34,26 +30,12 @@ class CoordinatesIn(ReasonIn):
     north: str = ""
 
 
-class TileOut(fields_of(MapTile)):  # type: ignore[misc]
-    """A tile with records: its place from the west and from the south, and records/s."""
-
-
-class MapOut(fields_of(TileMap, without="coordinates tiles")):  # type: ignore[misc]
-    """The newest records of a stream by tile; most: the highest records/s of a tile.
-
-    points: of how many records; outside: of them beyond the range, which is that of 99 % of them.
-    """
-
-    coordinates: CoordinatesOut
-    tiles: list[TileOut]
-
-
 class StreamMapOut(Schema):
     """The declared coordinates of a stream, those that its values suggest, and the map; or null."""
 
-    coordinates: CoordinatesOut | None
-    suggested: CoordinatesOut | None
-    map: MapOut | None
+    coordinates: schema_of(Coordinates) | None  # type: ignore[valid-type]
+    suggested: schema_of(Coordinates) | None  # type: ignore[valid-type]
+    map: schema_of(TileMap) | None  # type: ignore[valid-type]
 
 
 @router.get("/{slug}/streams/{stream}/map", response=StreamMapOut)

@@ -41,7 +41,7 @@ def find(
 
 
 def _indexed(source: FileSource, place: BrowsePlace, key: StreamKey) -> Files:
-    """Return the files of the index by partition, {} before the pipeline has made it."""
+    """Return the files of the index by partition, {} before the pipeline has filled it."""
     with closing(FileIndex(source, key.cluster, key.stream, key.results_url)) as index:
         ends = {part: (0, end) for part, end in index.ends().items()}
         if place.since_ms is not None:
