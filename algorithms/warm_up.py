@@ -65,7 +65,7 @@ def _place() -> None:
 def _order() -> None:
     """Order one transfer."""
     zero = np.zeros(1, np.int64)
-    units = WorkUnits(np.array([0, 1]), zero, np.ones(1), zero)
+    units = WorkUnits(np.array([0, 1]), zero, zero)
     order_moves(MoveSet.from_units(_RATES, [1.0, 1.0], units, zero, zero + 1))
 
 

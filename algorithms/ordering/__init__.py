@@ -5,7 +5,6 @@ can stop after each move.
 """
 
 from algorithms.ordering.greedy import order_moves
-from algorithms.ordering.loads import Loads, UnitMove, WorkUnit
 from algorithms.ordering.problem import SLACK, MoveSet, Order, WorkUnits
 
-__all__ = ["SLACK", "Loads", "MoveSet", "Order", "UnitMove", "WorkUnit", "WorkUnits", "order_moves"]
+__all__ = ["SLACK", "MoveSet", "Order", "WorkUnits", "order_moves"]

@@ -64,9 +64,9 @@ def order_moves(moves: MoveSet) -> Order:
     no safe order, as when two full nodes swap.
     """
     start = float((moves.loads / moves.capacities).max(initial=0.0))
-    order = np.empty(len(moves.own), np.int64)
-    imbalance, worst = np.empty(len(moves.own)), np.empty(len(moves.own))
-    if len(moves.own):
+    order = np.empty(len(moves.targets), np.int64)
+    imbalance, worst = np.empty(len(moves.targets)), np.empty(len(moves.targets))
+    if len(moves.targets):
         board = _lay_out(moves, start + SLACK)
         _fill(board)
         _play(board, order, imbalance, worst)
@@ -75,7 +75,7 @@ def order_moves(moves: MoveSet) -> Order:
 
 
 def _lay_out(moves: MoveSet, limit: float) -> GreedyState:
-    nodes, count = len(moves.loads), len(moves.own)
+    nodes, count = len(moves.loads), len(moves.targets)
     keys, bucket_of = np.unique(moves.targets * nodes + moves.sources, return_inverse=True)
     place = np.empty(count, np.int64)
     place[np.argsort(bucket_of, kind="stable")] = np.arange(count)
@@ -107,7 +107,7 @@ def _lay_out(moves: MoveSet, limit: float) -> GreedyState:
 @compiled
 def _fill(board: GreedyState) -> None:
     """Compute the load that every move adds, and build the heaps."""
-    for move in range(len(board.moves.own)):
+    for move in range(len(board.moves.targets)):
         board.added[move] = _addition(board, move)
         _place(board, board.place[move], move)
     for bucket in range(len(board.first)):
@@ -186,8 +186,6 @@ def _make(board: GreedyState, bucket: int, move: int) -> None:
     """Make the first move of a bucket."""
     _remove_first(board, bucket)
     source, target = board.moves.sources[move], board.moves.targets[move]
-    board.moves.loads[source] -= board.moves.own[move]
-    board.moves.loads[target] += board.moves.own[move]
     for entry in range(board.moves.indptr[move], board.moves.indptr[move + 1]):
         spot = board.moves.leaving[entry]
         board.moves.readers[spot] -= 1
@@ -218,7 +216,7 @@ def _add_again(board: GreedyState, spot: int) -> None:
 
 @compiled
 def _addition(board: GreedyState, move: int) -> float:
-    added = float(board.moves.own[move])
+    added = 0.0
     for entry in range(board.moves.indptr[move], board.moves.indptr[move + 1]):
         if board.moves.readers[board.moves.coming[entry]] == 0:
             added += float(board.moves.rates[entry])

@@ -32,13 +32,12 @@ class Order:
 class WorkUnits(NamedTuple):
     """Units of work and the node of each; u units, e entries (a source that a unit reads).
 
-    `indptr` int64[u + 1], `sources` int64[e]: the sources of a unit, each once; `own` float64[u]:
-    the unshared load of a unit; `nodes` int64[u].
+    `indptr` int64[u + 1], `sources` int64[e]: the sources of a unit, each once; `nodes` int64[u].
+    A node receives a source once for all its units that read it (paper 000, section 2).
     """
 
     indptr: Ints
     sources: Ints
-    own: Floats
     nodes: Ints
 
 
@@ -46,17 +45,15 @@ class MoveSet(NamedTuple):
     """Moves of units that each move once; k nodes, n moves, e entries (a source of a move each).
 
     `loads`, `capacities` float64[k]: records/s of each node before the moves. `sources`, `targets`
-    int64[n]: nodes. `own` float64[n]: the unshared load of the unit. Entries by rows
-    `indptr` int64[n + 1]: `leaving`, `coming` int64[e] are *spots* (a source at the node that the
-    unit leaves, at the one to which it moves), `rates` float64[e] that of the source. `readers`
-    int64[spots]: units that read the source there before the moves.
+    int64[n]: nodes. Entries by rows `indptr` int64[n + 1]: `leaving`, `coming` int64[e] are *spots*
+    (a source at the node that the unit leaves, at the one to which it moves), `rates` float64[e]
+    that of the source. `readers` int64[spots]: units that read the source there before the moves.
     """
 
     loads: Floats
     capacities: Floats
     sources: Ints
     targets: Ints
-    own: Floats
     indptr: Ints
     leaving: Ints
     coming: Ints
@@ -79,12 +76,12 @@ class MoveSet(NamedTuple):
         coming = np.repeat(targets, np.diff(indptr)) * len(known) + read
         keys, spots = np.unique(np.concatenate([resident, coming]), return_inverse=True)
         readers = np.bincount(spots[: len(resident)], minlength=len(keys)).astype(np.int64)
-        loads: Floats = np.bincount(units.nodes, units.own, len(sizes)).astype(np.float64)
+        loads: Floats = np.zeros(len(sizes))
         if len(keys):
             received = known[keys % len(known)] * (readers > 0)
             loads += np.bincount(keys // len(known), received, len(sizes))
         return cls(
-            loads, sizes, units.nodes[moving], targets, units.own[moving], indptr,
+            loads, sizes, units.nodes[moving], targets, indptr,
             spots[entries], spots[len(resident) :], known[read], readers,
         )  # fmt: skip
 

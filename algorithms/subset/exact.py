@@ -35,7 +35,7 @@ def least_excess(problem: SubsetProblem, seconds: float) -> Solved:
 def least_traffic(problem: SubsetProblem, excess: int, seconds: float) -> Solved:
     """Minimise the records/s received, no more than so many `EVEN` less balanced than the plan."""
     model = _Model(problem)
-    traffic = np.concatenate([np.zeros(len(problem.moves)), problem.rates, [0.0]])
+    traffic = np.concatenate([np.zeros(problem.count), problem.rates, [0.0]])
     limit = problem.full + (excess + 1 - 1e-6) * EVEN
     solved = model.solve(traffic, model.balanced(limit, 0.0), seconds)
     bound = None if solved.bound is None else solved.bound + float(problem.fixed.sum())
@@ -47,26 +47,23 @@ class _Model:
 
     def __init__(self, problem: SubsetProblem) -> None:
         self.problem = problem
-        self.width = len(problem.moves) + len(problem.spots)
+        self.width = problem.count + len(problem.nodes)
 
     def balanced(self, limit: float, excess: float) -> Any:
         """Return that no node is above the mean by more than the limit (and the excess)."""
         problem = self.problem
         nodes = len(problem.capacities)
-        moves = np.arange(len(problem.moves))
-        cells = np.concatenate([problem.targets, problem.sources]), np.tile(moves, 2)
-        values = np.concatenate([problem.own, -problem.own])
-        own = csr_array((values, cells), shape=(nodes, len(moves)))
-        spots = np.arange(len(problem.spots))
+        spots = np.arange(len(problem.nodes))
         received = csr_array((problem.rates, (problem.nodes, spots)), shape=(nodes, len(spots)))
-        weights = hstack([own, received]).toarray() / problem.capacities[:, None]
+        weights = received.toarray() / problem.capacities[:, None]
         shares = weights - weights.mean(axis=0)
         fixed = problem.fixed / problem.capacities
-        whole = np.hstack([shares, np.full((nodes, 1), excess)])
+        moved = np.zeros((nodes, problem.count))
+        whole = np.hstack([moved, shares, np.full((nodes, 1), excess)])
         return linear_constraint(csr_array(whole), -np.inf, limit - (fixed - fixed.mean()))
 
     def solve(self, objective: Floats, balanced: Any, seconds: float) -> Solved:
-        moves, spots = len(self.problem.moves), len(self.problem.spots)
+        moves, spots = self.problem.count, len(self.problem.nodes)
         whole = np.concatenate([np.ones(moves), np.zeros(spots + 1)])
         top = np.concatenate([np.ones(moves + spots), [np.inf]])
         result = solve_milp(
@@ -87,11 +84,11 @@ class _Model:
         count = len(change.data)
         rows = np.arange(count)
         # A unit that comes: y >= x; one that leaves: y >= 1 - x.
-        columns = np.concatenate([len(problem.moves) + change.row, change.col])
+        columns = np.concatenate([problem.count + change.row, change.col])
         values = np.concatenate([np.ones(count), -change.data.astype(np.float64)])
         each = csr_array((values, (np.tile(rows, 2), columns)), shape=(count, self.width + 1))
         least = np.where(change.data > 0, 0.0, 1.0)
-        spots = len(problem.spots)
+        spots = len(problem.nodes)
         identity = eye_array(spots, format="csr")
         empty = csr_array((spots, 1))
         any_ = hstack([-problem.changes.astype(np.float64), identity, empty])
@@ -102,5 +99,5 @@ class _Model:
 
     def _budget(self) -> Any:
         costs = csr_array(self.problem.costs.T)
-        empty = csr_array((len(self.problem.limits), self.width + 1 - len(self.problem.moves)))
+        empty = csr_array((len(self.problem.limits), self.width + 1 - self.problem.count))
         return linear_constraint(csr_array(hstack([costs, empty])), -np.inf, self.problem.limits)

@@ -20,7 +20,7 @@ Potential = Callable[[Floats], float]
 
 def potentials(problem: SubsetProblem) -> list[Potential]:
     """Return the potentials of greedy runs, functions of the nodes' shares of their capacities."""
-    before = problem.loads(np.zeros(len(problem.moves), np.bool_))
+    before = problem.loads(np.zeros(problem.count, np.bool_))
     scale = float((before / problem.capacities).max()) or 1.0
 
     def of_power(power: int) -> Potential:
@@ -35,7 +35,7 @@ def potentials(problem: SubsetProblem) -> list[Potential]:
 def groups_of(problem: SubsetProblem) -> list[tuple[int, ...]]:
     """Return each move alone, and all that leave a spot together."""
     together = (tuple(moves) for moves in problem.leaving if len(moves) > 1)
-    single = ((move,) for move in range(len(problem.moves)))
+    single = ((move,) for move in range(problem.count))
     return list(dict.fromkeys([*single, *together]))
 
 
@@ -47,17 +47,17 @@ class GreedyRun:
 
     def __init__(self, problem: SubsetProblem, potential: Potential) -> None:
         self.problem, self.potential = problem, potential
-        self.chosen = np.zeros(len(problem.moves), np.bool_)
+        self.chosen = np.zeros(problem.count, np.bool_)
         self.counts = problem.readers.copy()
         self.loads = problem.loads(self.chosen)
         self.value = potential(self.loads / problem.capacities)
         self.left = problem.limits * (1 + SLACK) + SLACK
         self.groups = groups_of(problem)
-        self.by_move: list[list[int]] = [[] for _ in problem.moves]
+        self.by_move: list[list[int]] = [[] for _ in range(problem.count)]
         for number, group in enumerate(self.groups):
             for move in group:
                 self.by_move[move].append(number)
-        self.signs_of: list[list[tuple[int, int]]] = [[] for _ in problem.moves]
+        self.signs_of: list[list[tuple[int, int]]] = [[] for _ in range(problem.count)]
         for sign, by_spot in ((-1, problem.leaving), (1, problem.coming)):
             for spot, moves in enumerate(by_spot):
                 for move in moves:
@@ -107,8 +107,6 @@ class GreedyRun:
         for move in moves:
             for spot, sign in self.signs_of[move]:
                 changed[spot] = changed.get(spot, int(self.counts[spot])) + sign
-            loads[problem.sources[move]] -= problem.own[move]
-            loads[problem.targets[move]] += problem.own[move]
         for spot, count in changed.items():
             before = self.counts[spot] > 0
             if before != (count > 0):

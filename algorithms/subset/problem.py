@@ -7,8 +7,9 @@ number of units stays where it is.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -16,8 +17,9 @@ from scipy.sparse import csr_array
 
 from algorithms.balance import imbalance
 from algorithms.errors import BadProblem
-from algorithms.ordering import Loads, UnitMove, WorkUnit
-from algorithms.vocabulary import Floats
+from algorithms.ordering import MoveSet
+from algorithms.rows import group_positions
+from algorithms.vocabulary import Floats, Ints
 
 # Sums of costs in another order differ in the last digits.
 SLACK: Final = 1e-9
@@ -43,74 +45,49 @@ EVEN: Final = 0.01
 class SubsetProblem:
     """Moves of units that each move once, and a budget.
 
-    `rates`: records/s of each source; `capacities`: records/s of each node; `resident`: the units
-    and the node of each before the moves, those that move among them; `costs` float64[moves,
-    kinds]; `limits`: how much of each kind may be spent.
+    `costs` float64[moves, kinds]; `limits`: how much of each kind may be spent. Spots are numbered
+    anew: `nodes`, `rates`, `readers` are theirs; `leaving`, `coming`: the moves that leave each and
+    come to it. `changes` int64[spots, moves]: by how much each move changes the readers of each.
     """
 
-    def __init__(
-        self,
-        rates: Sequence[float],
-        capacities: Sequence[float],
-        resident: Iterable[tuple[WorkUnit, int]],
-        moves: Sequence[UnitMove],
-        costs: Floats,
-        limits: Sequence[float],
-    ) -> None:
-        self.moves = tuple(moves)
-        self.costs = np.asarray(costs, np.float64).reshape(len(self.moves), len(limits))
+    def __init__(self, moves: MoveSet, costs: Floats, limits: Sequence[float]) -> None:
+        self.count = len(moves.targets)
+        self.costs = np.asarray(costs, np.float64).reshape(self.count, len(limits))
         self.limits = np.array(limits, np.float64)
         if (self.costs < 0).any() or (self.limits < 0).any():
             raise BadProblem("costs", "must not be below 0, and neither must limits")
-        self.capacities = np.array(capacities, np.float64)
-        loads = Loads(rates, capacities, resident)
-        self._find_spots(loads, [float(rate) for rate in rates])
-        self.full = imbalance(self.loads(np.ones(len(self.moves), np.bool_)) / self.capacities)
-
-    def _find_spots(self, loads: Loads, rates: Sequence[float]) -> None:
-        leaving: dict[tuple[int, int], list[int]] = {}
-        coming: dict[tuple[int, int], list[int]] = {}
-        for index, move in enumerate(self.moves):
-            for source in move.unit.sources:
-                leaving.setdefault((move.source, source), []).append(index)
-                coming.setdefault((move.target, source), []).append(index)
-        self.spots = [
-            spot
-            for spot in dict.fromkeys([*leaving, *coming])
-            if loads.readers(*spot) == len(leaving.get(spot, ()))
-        ]
-        self.leaving = [leaving.get(spot, []) for spot in self.spots]
-        self.coming = [coming.get(spot, []) for spot in self.spots]
-        self.nodes = np.array([node for node, _ in self.spots], np.int64)
-        self.rates = np.array([rates[source] for _, source in self.spots], np.float64)
-        self.readers = np.array([len(moves) for moves in self.leaving], np.int64)
-        # The loads apart from the sources of the spots; the units' own loads are where they were.
-        self.fixed = loads.loads.copy()
+        self.capacities = moves.capacities
+        self._find_spots(moves)
+        # The loads apart from the sources of the spots.
+        self.fixed = moves.loads.copy()
         np.subtract.at(self.fixed, self.nodes, self.rates * (self.readers > 0))
-        self.own = np.array([move.unit.load for move in self.moves], np.float64)
-        self.sources = np.array([move.source for move in self.moves], np.int64)
-        self.targets = np.array([move.target for move in self.moves], np.int64)
-        self.changes = self._changes()
+        self.full = imbalance(self.loads(np.ones(self.count, np.bool_)) / self.capacities)
 
-    def _changes(self) -> csr_array:
-        """Return by how much each move changes the readers of each spot, int64[spots, moves]."""
-        rows, columns, values = [], [], []
-        for sign, by_spot in ((-1, self.leaving), (1, self.coming)):
-            for spot, moves in enumerate(by_spot):
-                rows += [spot] * len(moves)
-                columns += moves
-                values += [sign] * len(moves)
-        shape = (len(self.spots), len(self.moves))
-        return csr_array((values, (rows, columns)), shape=shape, dtype=np.int64)
+    def _find_spots(self, moves: MoveSet) -> None:
+        left = np.bincount(moves.leaving, minlength=len(moves.readers))
+        touched = np.concatenate([moves.leaving, moves.coming])
+        owners = np.tile(np.repeat(np.arange(self.count), np.diff(moves.indptr)), 2)
+        signs = np.repeat([-1, 1], len(moves.leaving))
+        is_spot = (moves.readers == left)[touched]
+        spots, first, rows = np.unique(touched[is_spot], return_index=True, return_inverse=True)
+        columns = owners[is_spot]
+        ends = np.where(signs < 0, moves.sources[owners], moves.targets[owners])
+        self.nodes: Ints = ends[is_spot][first]
+        self.rates: Floats = np.tile(moves.rates, 2)[is_spot][first]
+        self.readers = left[spots]
+        self.changes = csr_array(
+            (signs[is_spot], (rows, columns)), shape=(len(spots), self.count), dtype=np.int64
+        )
+        self.leaving, self.coming = (
+            _by_spot(rows[chosen], columns[chosen], len(spots))
+            for chosen in (signs[is_spot] < 0, signs[is_spot] > 0)
+        )
 
     def loads(self, chosen: np.ndarray) -> Floats:
         """Return the records/s of each node after the chosen moves (bool[moves])."""
         received = self.readers + self.changes @ chosen.astype(np.int64) > 0
         loads = self.fixed.copy()
         np.add.at(loads, self.nodes, self.rates * received)
-        moved = self.own * chosen
-        np.subtract.at(loads, self.sources, moved)
-        np.add.at(loads, self.targets, moved)
         return loads
 
     def value(self, chosen: np.ndarray) -> Value:
@@ -125,3 +102,8 @@ class SubsetProblem:
         """Return whether the chosen moves are within the budget."""
         spent = self.costs[chosen].sum(axis=0)
         return bool((spent <= self.limits * (1 + SLACK) + SLACK).all())
+
+
+def _by_spot(spots: Ints, moves: Ints, count: int) -> list[list[int]]:
+    begins, order = group_positions(spots, count)
+    return [moves[order[first:stop]].tolist() for first, stop in pairwise(begins.tolist())]

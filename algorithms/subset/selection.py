@@ -50,12 +50,12 @@ def choose(
     a node's capacity. Moves that do not help are left out. Not `exact`: the greedy ones alone.
     """
     until = time.monotonic() + seconds
-    every = np.ones(len(problem.moves), np.bool_)
+    every = np.ones(problem.count, np.bool_)
     if problem.affordable(every):
         return _choice(problem, every)
     best = _best(problem, _greedy_subsets(problem, progress, until), until)
     progress(0.5)
-    if len(problem.moves) > MAX_EXACT_MOVES or not exact:
+    if problem.count > MAX_EXACT_MOVES or not exact:
         return _choice(problem, best)
     return _improve(problem, best, progress, seconds)
 
@@ -63,7 +63,7 @@ def choose(
 def _greedy_subsets(
     problem: SubsetProblem, progress: Progress, until: float
 ) -> Iterable[np.ndarray]:
-    yield np.zeros(len(problem.moves), np.bool_)
+    yield np.zeros(problem.count, np.bool_)
     yield _prefix(problem)
     ways = potentials(problem)
     for number, potential in enumerate(ways, start=1):

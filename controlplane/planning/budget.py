@@ -14,17 +14,15 @@ allows; among equally balanced choices they have the lowest traffic and replicat
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 
-from algorithms.ordering import UnitMove, WorkUnit
 from algorithms.subset import ChosenMoves, SubsetProblem, choose
 from controlplane.errors import Invalid
 from controlplane.planning.execution_plan import StepLimits
 from controlplane.planning.load_model import LoadModel
-from controlplane.planning.work_units import work_units
+from controlplane.planning.work_units import move_set
 from controlplane.plans.plan import PlannedAction, TaskMove, task_moves
 from controlplane.plans.snapshot import ClusterSnapshot
 
@@ -121,19 +119,10 @@ def _problem(
     limits: Mapping[str, float],
 ) -> SubsetProblem:
     """Return the problem of the choice among the other moves, after the first moves."""
-    moving, targets = model.units_of([moves[place] for place in rest])
-    rates, table = work_units(model, moving)
-    units = [
-        WorkUnit(tuple(table.sources[first:stop].tolist()))
-        for first, stop in pairwise(table.indptr.tolist())
-    ]
     kinds = [place for place, name in enumerate(KINDS) if name in limits]
     spent = costs[np.array(first, np.int64)].sum(axis=0)
     return SubsetProblem(
-        rates.tolist(),
-        model.capacities.tolist(),
-        list(zip(units, table.nodes.tolist(), strict=True)),
-        list(map(UnitMove, units, table.nodes.tolist(), targets.tolist())),
+        move_set(model, [moves[place] for place in rest]),
         costs[np.array(rest, np.int64)][:, kinds],
         [max(0.0, limits[KINDS[place]] - float(spent[place])) for place in kinds],
     )

@@ -54,4 +54,4 @@ def work_units(model: LoadModel, units: Ints) -> tuple[Floats, WorkUnits]:
     numbers = np.concatenate([members[entries], len(model.rates) + added])
     hosts = np.concatenate([model.nodes[units], np.arange(len(model.indices))])
     begins, order = group_positions(rows, len(hosts))
-    return sources, WorkUnits(begins, numbers[order], np.zeros(len(hosts)), hosts)
+    return sources, WorkUnits(begins, numbers[order], hosts)

@@ -1,13 +1,73 @@
 """Random moves, a certificate of their order, and the plain greedy rule to compare with."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from algorithms.ordering import SLACK, Loads, MoveSet, Order, UnitMove, WorkUnit, order_moves
+from algorithms.ordering import SLACK, MoveSet, Order, order_moves
+from algorithms.ordering.problem import checked_capacities
 from algorithms.rows import boundaries
+from algorithms.vocabulary import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class WorkUnit:
+    """A unit of work that moves as a whole: the sources it reads, and its unshared load.
+
+    A node receives a source once for all its units that read it (paper 000, section 2).
+    """
+
+    sources: tuple[int, ...] = ()
+    load: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class UnitMove:
+    """A unit that moves from one node to another."""
+
+    unit: WorkUnit
+    source: int
+    target: int
+
+
+class Loads:
+    """The loads of nodes while units are added.
+
+    `rates`: records/s of each source; `capacities`: records/s of each node; `resident`: the units
+    and the node of each.
+    """
+
+    def __init__(
+        self,
+        rates: Sequence[float],
+        capacities: Sequence[float],
+        resident: Iterable[tuple[WorkUnit, int]],
+    ) -> None:
+        self.rates: Floats = np.array(rates, np.float64)
+        self.capacities = checked_capacities(capacities)
+        self._readers: list[dict[int, int]] = [{} for _ in capacities]
+        self.loads: Floats = np.zeros(len(capacities))
+        for unit, node in resident:
+            self.put(unit, node)
+
+    def added(self, unit: WorkUnit, node: int) -> float:
+        """Return by how much a unit would raise a node's load, records/s."""
+        readers = self._readers[node]
+        new = (float(self.rates[source]) for source in unit.sources if not readers.get(source))
+        return sum(new, unit.load)
+
+    def put(self, unit: WorkUnit, node: int) -> None:
+        """Put a unit on a node."""
+        self.loads[node] += self.added(unit, node)
+        readers = self._readers[node]
+        for source in unit.sources:
+            readers[source] = readers.get(source, 0) + 1
+
+    def readers(self, node: int, source: int) -> int:
+        """Return how many units of a node read a source."""
+        return self._readers[node].get(source, 0)
 
 
 @dataclass(frozen=True)
@@ -71,21 +131,30 @@ def make_move(loads: Loads, move: UnitMove) -> None:
 
 
 def move_set(loads: Loads, moves: Sequence[UnitMove]) -> MoveSet:
-    """Return moves between nodes of which the loads and readers are known."""
-    leaving = [(move.source, source) for move in moves for source in move.unit.sources]
-    coming = [(move.target, source) for move in moves for source in move.unit.sources]
+    """Return moves between nodes of which the loads and readers are known.
+
+    The unshared load of a unit is a source that it alone reads.
+    """
+    own = len(loads.rates)
+    read = [
+        [*move.unit.sources, *([own + at] if move.unit.load else [])]
+        for at, move in enumerate(moves)
+    ]
+    rates = np.concatenate([loads.rates, [move.unit.load for move in moves]])
+    leaving = [(move.source, s) for move, sources in zip(moves, read, strict=True) for s in sources]
+    coming = [(move.target, s) for move, sources in zip(moves, read, strict=True) for s in sources]
     spots = {spot: number for number, spot in enumerate(dict.fromkeys([*leaving, *coming]))}
+    alone = {spot for spot in leaving if spot[1] >= own}
     return MoveSet(
         loads.loads.copy(),
         loads.capacities,
         np.array([move.source for move in moves], np.int64),
         np.array([move.target for move in moves], np.int64),
-        np.array([move.unit.load for move in moves], np.float64),
-        boundaries(np.array([len(move.unit.sources) for move in moves], np.int64)),
+        boundaries(np.array(list(map(len, read)), np.int64)),
         np.array([spots[spot] for spot in leaving], np.int64),
         np.array([spots[spot] for spot in coming], np.int64),
-        loads.rates[np.array([source for _, source in coming], np.int64)],
-        np.array([loads.readers(*spot) for spot in spots], np.int64),
+        rates[np.array([source for _, source in coming], np.int64)],
+        np.array([loads.readers(*spot) + (spot in alone) for spot in spots], np.int64),
     )
 
 

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from algorithms.errors import BadProblem
 from algorithms.ordering import (
     SLACK,
-    Loads,
     MoveSet,
     Order,
-    UnitMove,
-    WorkUnit,
     WorkUnits,
     order_moves,
 )
 from tests.algorithms.ordering.instances import (
     Instance,
+    Loads,
+    UnitMove,
+    WorkUnit,
     drawn,
     in_rounds,
     make_move,
@@ -111,17 +111,18 @@ def test_it_is_no_worse_than_the_rounds_of_before() -> None:
 def test_arrays_and_units_give_the_same_order() -> None:
     """Read as a snapshot is: rows of sources, the units that move, and their targets."""
     instance = drawn(5)
+    units_ = [replace(unit, load=0.0) for unit in instance.units]
+    instance = replace(instance, units=units_)
     lengths = [len(unit.sources) for unit in instance.units]
     units = WorkUnits(
         np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         np.array([source for unit in instance.units for source in unit.sources], np.int64),
-        np.array([unit.load for unit in instance.units]),
         np.array(instance.here, np.int64),
     )
     moving = np.array(instance.moving, np.int64)
     targets = np.array(instance.there, np.int64)[moving]
     moves = MoveSet.from_units(instance.rates, instance.capacities, units, moving, targets)
-    assert len(moves.own) == len(instance.moving)
+    assert len(moves.targets) == len(instance.moving)
     found, other = order_moves(moves), ordered(instance.loads(), instance.moves())
     assert found.order == other.order
     assert found.imbalance == pytest.approx(other.imbalance)

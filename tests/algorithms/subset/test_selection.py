@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem
-from algorithms.ordering import UnitMove, WorkUnit
 from algorithms.subset import SubsetProblem, Value, choose
+from tests.algorithms.ordering.instances import Loads, UnitMove, WorkUnit, move_set
 
 NODES, SOURCES = 3, 6
 units = st.builds(
@@ -29,10 +29,10 @@ def problem_of(placed: Placed, given_rates: list[float], share: float) -> Subset
     moving = [one for one in placed if one[1] != one[2]]
     costs = np.array([[float(size), 1.0] for *_, size in moving]).reshape(len(moving), 2)
     return SubsetProblem(
-        given_rates,
-        [20.0] * NODES,
-        [(unit, at) for unit, at, _, _ in placed],
-        [UnitMove(unit, source, target) for unit, source, target, _ in moving],
+        move_set(
+            Loads(given_rates, [20.0] * NODES, [(unit, at) for unit, at, _, _ in placed]),
+            [UnitMove(unit, source, target) for unit, source, target, _ in moving],
+        ),
         costs,
         [share * costs[:, 0].sum(), 0.75 * len(moving)],
     )
@@ -77,7 +77,7 @@ def test_no_subset_is_better(placed: Placed, given_rates: list[float], share: fl
     problem = problem_of(placed, given_rates, share)
     found = choose(problem)
     best = min(_all_values(problem))
-    everything = len(found.chosen) == len(problem.moves)
+    everything = len(found.chosen) == problem.count
     if not everything:
         assert found.value.excess == best.excess
         assert found.value.traffic <= best.traffic * 1.001 + 1e-6
@@ -88,7 +88,7 @@ def test_no_subset_is_better(placed: Placed, given_rates: list[float], share: fl
 
 
 def _all_values(problem: SubsetProblem) -> list[Value]:
-    every = (np.array(bits, np.bool_) for bits in product([False, True], repeat=len(problem.moves)))
+    every = (np.array(bits, np.bool_) for bits in product([False, True], repeat=problem.count))
     return [problem.value(one) for one in every if problem.affordable(one)]
 
 
@@ -96,8 +96,11 @@ def test_all_is_made_where_all_can_be_afforded() -> None:
     """A planner has its reasons: what fits the budget is not mended."""
     units_ = [WorkUnit((0,)), WorkUnit((1,))]
     problem = SubsetProblem(
-        [1.0, 2.0], [10.0, 10.0], [(units_[0], 0), (units_[1], 0)],
-        [UnitMove(unit, 0, 1) for unit in units_], np.ones((2, 1)), [2.0],
+        move_set(
+            Loads([1.0, 2.0], [10.0, 10.0], [(units_[0], 0), (units_[1], 0)]),
+            [UnitMove(unit, 0, 1) for unit in units_],
+        ),
+        np.ones((2, 1)), [2.0],
     )  # fmt: skip
     assert choose(problem).chosen == (0, 1)
 
@@ -108,7 +111,9 @@ def test_readers_of_a_source_go_together() -> None:
     stays = WorkUnit((1,))
     here = [(lonely, 0), (first, 0), (second, 0), (stays, 1)]
     moves = [UnitMove(one, 0, 1) for one in (lonely, first, second)]
-    problem = SubsetProblem([1.0, 5.0], [20.0, 20.0], here, moves, np.ones((3, 1)), [2.0])
+    problem = SubsetProblem(
+        move_set(Loads([1.0, 5.0], [20.0, 20.0], here), moves), np.ones((3, 1)), [2.0]
+    )
     for exact in (True, False):
         assert choose(problem, exact=exact).chosen == (1, 2)
 
@@ -127,4 +132,6 @@ def test_the_same_problem_has_the_same_answer() -> None:
 
 def test_a_cost_below_nothing_is_refused() -> None:
     with pytest.raises(BadProblem):
-        SubsetProblem([], [1.0], [], [UnitMove(WorkUnit(), 0, 0)], np.array([[-1.0]]), [1.0])
+        SubsetProblem(
+            move_set(Loads([], [1.0], []), [UnitMove(WorkUnit(), 0, 0)]), np.array([[-1.0]]), [1.0]
+        )
