@@ -18,7 +18,7 @@ from algorithms.lab.migration.future.planners import Mtm
 from algorithms.lab.migration.future.projection import Projection
 from algorithms.lab.migration.planner import PLANNER as MIGRATION_PLANNER
 from controlplane.processes.runtime.errors import CheckFailed
-from workers.spark_sessions import session_at
+from workers.lab.spark_sessions import session_at
 
 _BAD_INPUT, _INTERRUPTED = 2, 130
 # What projected costs depend on; the rest of mtm's parameters is about decisions.

@@ -17,7 +17,7 @@ from algorithms.vocabulary import Progress
 from controlplane.lab.engines import EngineUnavailable, Sweep
 from controlplane.processes.runtime.errors import CheckFailed
 from workers.lab.sweeps.trials import TrialTask, compute_trial
-from workers.spark_sessions import session_at
+from workers.lab.spark_sessions import session_at
 
 _NAME = "weir-lab"
 

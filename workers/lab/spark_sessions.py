@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from controlplane.processes.runtime.java import find_java
 from workers.agent.class_archive import java_environment
 
-_ROOT: Final = Path(__file__).resolve().parents[1]
+_ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 def _report(line: str) -> None:
