@@ -21,9 +21,10 @@ from controlplane.cluster_spec.apply_resources import (
     apply_drop_rules,
     apply_exclusions,
     apply_nodes,
+    apply_sinks,
     apply_streams,
+    check_sinks,
 )
-from controlplane.cluster_spec.apply_sinks import apply_sinks, check_sinks
 from controlplane.cluster_spec.differences import note_differences
 from controlplane.cluster_spec.document import (
     BadDescription,

@@ -16,8 +16,8 @@ from algorithms.lab.experiments import Table
 from algorithms.vocabulary import Progress
 from controlplane.lab.engines import EngineUnavailable, Sweep
 from controlplane.processes.runtime.errors import CheckFailed
-from workers.lab.sweeps.trials import TrialTask, compute_trial
 from workers.lab.spark_sessions import session_at
+from workers.lab.sweeps.trials import TrialTask, compute_trial
 
 _NAME = "weir-lab"
 
