@@ -15,7 +15,7 @@ from controlplane.api.common.schemas import (
     ReasonIn,
     below,
     columns_of,
-    schema_of,
+    dataclass_schema,
     shown,
 )
 from controlplane.api.common.security import caller, cluster_of, open_to
@@ -39,7 +39,7 @@ class GrantsPage(ListOut):
     """Some grants, by user; without_grants: other roles, for admins of all clusters only."""
 
     grants: list[GrantOut]
-    without_grants: list[schema_of(RoleWithoutGrant)]  # type: ignore[valid-type]
+    without_grants: list[dataclass_schema(RoleWithoutGrant)]  # type: ignore[valid-type]
 
 
 class GrantIn(ReasonIn):

@@ -9,10 +9,12 @@ from django.views.decorators.http import require_safe
 from ninja import Router, Schema
 
 from controlplane.access.roles import require_member
-from controlplane.api.common.schemas import below
+from controlplane.api.common.schemas import below, dataclass_schema
 from controlplane.api.common.security import caller
+from controlplane.health.liveness.readings import QueueReading
 from controlplane.health.liveness.status import full_status, readiness
 from controlplane.models import Cluster
+from controlplane.processes.runtime.beats import ChildReport
 
 router = Router(tags=["health"])
 
@@ -37,34 +39,14 @@ class ProcessOut(Schema):
     host: str
 
 
-class ChildProcessOut(Schema):
-    """A process under the supervisor; failures: ends in a row; restart_ms: 0 while it runs.
-
-    ended: how it ended last; restart_ms is the time of its restart in milliseconds since 1970.
-    """
-
-    name: str
-    failures: int
-    ended: str
-    restart_ms: int
-
-
-class TaskQueueOut(Schema):
-    """A queue of tasks: how many wait, and for how long the oldest does, null for none."""
-
-    name: str
-    length: int
-    oldest_s: float | None
-
-
 class SiteHealthOut(Schema):
     """The health of Weir; problems: a sentence for each; ready: nothing essential is missing."""
 
     ready: bool = below("is_ready")
     problems: list[str]
     processes: list[ProcessOut]
-    children: list[ChildProcessOut]
-    queues: list[TaskQueueOut]
+    children: list[dataclass_schema(ChildReport)]  # type: ignore[valid-type]
+    queues: list[dataclass_schema(QueueReading)]  # type: ignore[valid-type]
 
 
 @router.get("", response=SiteHealthOut)

@@ -18,10 +18,10 @@ from controlplane.api.common.schemas import (
     RequestBody,
     below,
     columns_of,
+    dataclass_schema,
     fields_of,
     list_of,
     listed_columns_of,
-    schema_of,
     shown,
 )
 from controlplane.api.common.security import caller, cluster_of, open_to
@@ -254,7 +254,7 @@ def estimate_proposal(request: HttpRequest, slug: str, body: ProposalIn) -> Any:
     return ShownEstimate.of(need, proposal_limits())
 
 
-@router.get("/{slug}/queue", response=list[schema_of(QueuedProposal)])  # type: ignore[misc]
+@router.get("/{slug}/queue", response=list[dataclass_schema(QueuedProposal)])  # type: ignore[misc]
 def list_computing_queue(request: HttpRequest, slug: str) -> Any:
     """Return the cluster's proposals that are computed or wait, in the order of all clusters."""
     return computing_queue(cluster_of(request))
@@ -315,7 +315,7 @@ def _action(proposal: Proposal, row: ActionRow) -> dict[str, Any]:
     }
 
 
-@router.get(f"{PROPOSAL}/drift", response=schema_of(Drift))
+@router.get(f"{PROPOSAL}/drift", response=dataclass_schema(Drift))
 def get_drift(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return how far the cluster is from the snapshot now, against the policy's tolerance."""
     proposal = proposal_by_id(cluster_of(request), pk)

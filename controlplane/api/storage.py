@@ -6,21 +6,11 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router, Schema
 
-from controlplane.background.retention.kinds import KINDS, OTHERS
-from controlplane.background.retention.sizes import storage_sizes
+from controlplane.api.common.schemas import dataclass_schema, fields_of
+from controlplane.background.retention.kinds import KINDS, OTHERS, OtherGrowth
+from controlplane.background.retention.sizes import StorageSizes, storage_sizes
 
 router = Router(tags=["health"])
-
-
-class SizeOut(Schema):
-    """The size of a table, kind of key or folder in bytes, and its rows, keys or files.
-
-    Null where unknown.
-    """
-
-    name: str
-    size: int | None
-    items: int | None
 
 
 class RedisMemoryOut(Schema):
@@ -43,28 +33,17 @@ class RetentionOut(Schema):
     variable: str
 
 
-class GrowthOut(Schema):
-    """Something outside the database that grows, its place, and its bound."""
-
-    name: str
-    place: str
-    bound: str
-
-
-class StorageOut(Schema):
+class StorageOut(fields_of(StorageSizes, without="read_s redis is_estimated")):  # type: ignore[misc]
     """Sizes, largest first, read at `read_at`, and what housekeeping keeps.
 
     redis: null if Redis does not respond. estimated: the sizes of keys are extrapolated.
     """
 
     read_at: datetime
-    tables: list[SizeOut]
     redis: RedisMemoryOut | None
-    keys: list[SizeOut]
     estimated: bool
-    folders: list[SizeOut]
     retention: list[RetentionOut]
-    others: list[GrowthOut]
+    others: list[dataclass_schema(OtherGrowth)]  # type: ignore[valid-type]
 
 
 @router.get("", response=StorageOut)

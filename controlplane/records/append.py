@@ -39,7 +39,10 @@ class AppendResult:
     """The log position of appended records ("" if there are none), and their number.
 
     `dead_letters`: how many records of the request did not fit and were kept as dead letters.
-    `late`, `ahead`: as in `AppendedOut`; `warnings`: about the appended ones.
+    `late`: how many of the records are already late by the watermark delay of the stream; None if
+    the log does not know it, as Kafka. `ahead`: the newest event time if it is further ahead of the
+    watermark than the watermark delay: it does not advance the watermark yet. `warnings`: about the
+    appended records.
     """
 
     position: str

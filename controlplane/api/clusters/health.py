@@ -8,7 +8,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from controlplane.access.roles import ADMIN
-from controlplane.api.common.schemas import RequestBody, below, columns_of, shown
+from controlplane.api.common.schemas import RequestBody, below, columns_of, dataclass_schema, shown
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.health import skipped_batches
 from controlplane.health.disks import FullDisk
@@ -16,6 +16,7 @@ from controlplane.health.losses.decisions import decide
 from controlplane.health.stuck_batches import StuckBatch, losses_of, stuck_batch
 from controlplane.health.summary import health_of, incident_by_id
 from controlplane.models import ClusterHealth, DriverRestart, Incident, SkippedBatch
+from controlplane.wire.foreign.entries import SkippedEntries
 
 router = Router(tags=["clusters"])
 
@@ -76,18 +77,6 @@ class DecisionIn(RequestBody):
     reason: str = Field("", max_length=2000)
 
 
-class SkippedEntriesOut(Schema):
-    """Entries of Redis that Weir could not read and skipped; reason and time of the last one.
-
-    last_ms: in ms since the epoch.
-    """
-
-    place: str
-    count: int
-    reason: str
-    last_ms: int
-
-
 class HealthOut(Schema):
     """The health of a cluster; restarts and incidents newest first, undecided incidents first."""
 
@@ -99,7 +88,7 @@ class HealthOut(Schema):
     restarts: list[RestartOut]
     incidents: list[IncidentOut]
     full_disks: list[FullDisk] = below("disks")
-    skipped: list[SkippedEntriesOut]
+    skipped: list[dataclass_schema(SkippedEntries)]  # type: ignore[valid-type]
 
 
 @router.get("/{slug}/health", response=HealthOut)

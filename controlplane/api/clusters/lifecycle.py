@@ -11,7 +11,7 @@ from pydantic import Field, create_model
 from controlplane.access.roles import ADMIN
 from controlplane.api.clusters.routes import ClusterOut, router
 from controlplane.api.common.bodies import body_of
-from controlplane.api.common.schemas import ReasonIn, schema_of
+from controlplane.api.common.schemas import ReasonIn, dataclass_schema
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.cluster_spec.apply import apply_description
 from controlplane.cluster_spec.creation import create_cluster
@@ -144,7 +144,7 @@ def get_description_status(request: HttpRequest, slug: str) -> Any:
     return row
 
 
-@descriptions.post("", response=schema_of(ApplyReport), openapi_extra=_WRITE)
+@descriptions.post("", response=dataclass_schema(ApplyReport), openapi_extra=_WRITE)
 def apply_cluster(
     request: HttpRequest,
     apply: bool = False,

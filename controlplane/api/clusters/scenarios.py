@@ -7,7 +7,7 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from controlplane.api.common.examples import with_examples
-from controlplane.api.common.schemas import RequestBody, columns_of, schema_of
+from controlplane.api.common.schemas import RequestBody, columns_of, dataclass_schema
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.clusters import scenarios
 from controlplane.clusters.scenarios import DEFAULT_MINUTES, LONGEST_MINUTES, ScenarioKind
@@ -32,7 +32,7 @@ class ScenarioOut(
 class ScenariosOut(Schema):
     """The kinds of scenarios that the cluster can have, and the newest 100 ones."""
 
-    kinds: list[schema_of(ScenarioKind)]  # type: ignore[valid-type]
+    kinds: list[dataclass_schema(ScenarioKind)]  # type: ignore[valid-type]
     scenarios: list[ScenarioOut]
 
 

@@ -12,8 +12,8 @@ from controlplane.api.common.schemas import (
     RequestBody,
     Time,
     columns_of,
+    dataclass_schema,
     fields_of,
-    schema_of,
 )
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.formats.moments import shifted
@@ -75,7 +75,7 @@ class IntervalOut(
 
     quality_lost: float | None
     lossy_queries: int
-    queries: list[schema_of(IntervalRecords)]  # type: ignore[valid-type]
+    queries: list[dataclass_schema(IntervalRecords)]  # type: ignore[valid-type]
 
 
 class EpisodeOut(fields_of(Episode, without="cost intervals")):  # type: ignore[misc]
@@ -93,7 +93,7 @@ class EpisodeOut(fields_of(Episode, without="cost intervals")):  # type: ignore[
     dropped: int
     kept: float | None
     lossy_queries: int
-    queries: list[schema_of(IntervalRecords)]  # type: ignore[valid-type]
+    queries: list[dataclass_schema(IntervalRecords)]  # type: ignore[valid-type]
     intervals: list[IntervalOut]
 
 

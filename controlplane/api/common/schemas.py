@@ -93,7 +93,7 @@ def fields_of(*kinds: type[Any], without: str = "", base: type[BaseModel] = Sche
 
 
 @cache
-def schema_of(kind: type[Any]) -> Any:
+def dataclass_schema(kind: type[Any]) -> Any:
     """Return the schema of a dataclass, with its docstring; its name is that and `Out`."""
     return create_model(f"{kind.__name__}Out", __base__=fields_of(kind), __doc__=kind.__doc__)
 
@@ -101,7 +101,7 @@ def schema_of(kind: type[Any]) -> Any:
 def _shown_type(hint: Any) -> Any:
     """Return a type with the schemas of dataclasses in their place."""
     if isinstance(hint, type) and is_dataclass(hint):
-        return schema_of(hint)
+        return dataclass_schema(hint)
     arguments = tuple(_shown_type(item) for item in get_args(hint))
     if arguments == get_args(hint):
         return hint

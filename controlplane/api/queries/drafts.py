@@ -7,7 +7,7 @@ from ninja import Router, Status
 
 from controlplane.access.roles import VIEWER
 from controlplane.api.common.examples import QUERY_EXAMPLES, with_examples
-from controlplane.api.common.schemas import fields_of, response_of, schema_of, shown
+from controlplane.api.common.schemas import dataclass_schema, fields_of, response_of, shown
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.api.queries.schemas import QueryCheckIn
 from controlplane.explain.drafts import explanation
@@ -57,11 +57,11 @@ def cancel_preview(request: HttpRequest, slug: str) -> Any:
 
 @router.post(
     "/{slug}/queries/explain",
-    response=schema_of(DraftExplanation),
+    response=dataclass_schema(DraftExplanation),
     openapi_extra=_QUERY_EXAMPLE,
     auth=open_to(VIEWER),
 )
 def explain_query(request: HttpRequest, slug: str, body: QueryCheckIn) -> Any:
     """Return what a query would read, share and keep, and the node that it would get now."""
     answer = explanation.explain(cluster_of(request), spec_of(body))
-    return response_of(schema_of(DraftExplanation), answer)
+    return response_of(dataclass_schema(DraftExplanation), answer)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from algorithms.admission.metadata import StreamMetadata
 from controlplane.access.roles import VIEWER
-from controlplane.api.common.schemas import ReasonIn, columns_of, fields_of, schema_of
+from controlplane.api.common.schemas import ReasonIn, columns_of, dataclass_schema, fields_of
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.api.streams.schemas import CharacteristicsBody, StreamOut
 from controlplane.catalog.characteristics import checked
@@ -69,13 +69,13 @@ class OutlookOut(fields_of(StreamOutlook)):  # type: ignore[misc]
     overload_at: datetime | None
 
 
-@router.get("/{slug}/split-nodes", response=list[schema_of(SplitNodeRow)])  # type: ignore[misc]
+@router.get("/{slug}/split-nodes", response=list[dataclass_schema(SplitNodeRow)])  # type: ignore[misc]
 def list_split_nodes(request: HttpRequest, slug: str) -> Any:
     """Return the split nodes with their measured and expected loads."""
     return split_node_table(cluster_of(request))
 
 
-@router.post("/{slug}/split-capacity", response=list[schema_of(SplitNodeRow)])  # type: ignore[misc]
+@router.post("/{slug}/split-capacity", response=list[dataclass_schema(SplitNodeRow)])  # type: ignore[misc]
 def declare_split_capacity(request: HttpRequest, slug: str, body: SplitCapacityIn) -> Any:
     """Declare the capacity of every split node; the next micro-batch uses it."""
     actor, cluster = caller(request), cluster_of(request)
@@ -121,7 +121,7 @@ def get_outlook(request: HttpRequest, slug: str, stream: str) -> Any:
     return outlook_of(stream_by_key(cluster_of(request), stream))
 
 
-@router.post("/{slug}/streams/what-if", response=schema_of(WhatIf), auth=open_to(VIEWER))
+@router.post("/{slug}/streams/what-if", response=dataclass_schema(WhatIf), auth=open_to(VIEWER))
 def admit_what_if(request: HttpRequest, slug: str, body: CharacteristicsBody) -> Any:
     """Return the split node of a stream with these characteristics, and its head-room by hour."""
     metadata = StreamMetadata.from_json(checked(body.given(), ""))

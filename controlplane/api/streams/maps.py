@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 
 from controlplane.api.common.examples import with_examples
-from controlplane.api.common.schemas import ReasonIn, schema_of
+from controlplane.api.common.schemas import ReasonIn, dataclass_schema
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.catalog.coordinates import Coordinates, coordinates_of
 from controlplane.catalog.streams import stream_by_key
@@ -33,9 +33,9 @@ class CoordinatesIn(ReasonIn):
 class StreamMapOut(Schema):
     """The declared coordinates of a stream, those that its values suggest, and the map; or null."""
 
-    coordinates: schema_of(Coordinates) | None  # type: ignore[valid-type]
-    suggested: schema_of(Coordinates) | None  # type: ignore[valid-type]
-    map: schema_of(TileMap) | None  # type: ignore[valid-type]
+    coordinates: dataclass_schema(Coordinates) | None  # type: ignore[valid-type]
+    suggested: dataclass_schema(Coordinates) | None  # type: ignore[valid-type]
+    map: dataclass_schema(TileMap) | None  # type: ignore[valid-type]
 
 
 @router.get("/{slug}/streams/{stream}/map", response=StreamMapOut)

@@ -1,10 +1,9 @@
 """Endpoints that append records over HTTP, and set a cluster's log."""
 
-from datetime import datetime
 from typing import Any, Final
 
 from django.http import HttpRequest
-from ninja import Query, Router, Schema, Status
+from ninja import Query, Router, Status
 from ninja.errors import HttpError
 from pydantic import Field
 
@@ -13,7 +12,7 @@ from controlplane.access.roles import ADMIN
 from controlplane.api.clusters.routes import ClusterOut
 from controlplane.api.common.bodies import body_of
 from controlplane.api.common.examples import BODIES
-from controlplane.api.common.schemas import ReasonIn
+from controlplane.api.common.schemas import ReasonIn, dataclass_schema
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.catalog.streams import stream_by_key
 from controlplane.clusters import changes
@@ -41,31 +40,6 @@ def format_of(request: HttpRequest, named: Format | None = None) -> Format:
 
 
 router = Router(tags=["records"])
-
-
-class WarningOut(Schema):
-    """What to check about appended records; code is stable: before_1975."""
-
-    code: str
-    column: str
-    text: str
-
-
-class AppendedOut(Schema):
-    """The log position of the appended records ("" for none), and their number.
-
-    dead_letters: how many others did not fit the stream's schema and are kept as dead letters.
-    late: how many of the records are already late by the watermark delay of the stream; null if the
-    log does not know it, as Kafka. ahead: the newest event time if it is further ahead of the
-    watermark than the watermark delay: it does not advance the watermark yet.
-    """
-
-    position: str
-    records: int
-    dead_letters: int
-    late: int | None
-    ahead: datetime | None
-    warnings: list[WarningOut]
 
 
 class LogIn(ReasonIn):
@@ -108,7 +82,7 @@ FORMAT: Any = Query(None, alias="format")  # type: ignore[type-arg]
 
 @router.post(
     "/{slug}/streams/{stream}/records",
-    response={201: AppendedOut},
+    response={201: dataclass_schema(append.AppendResult)},
     openapi_extra=RECORDS_BODY,
     auth=open_to(producers),
 )

@@ -7,7 +7,6 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 from controlplane.api.common.schemas import (
     RequestBody,
     columns_of,
-    fields_of,
     list_of,
     listed_columns_of,
     response_of,
@@ -21,7 +20,6 @@ from controlplane.models import Stream
 from controlplane.pagination.columns import values_of
 from controlplane.pagination.cursors import MAX_CURSOR
 from controlplane.processes.runtime.request_bounds import MAX_ROWS
-from controlplane.topology.schemas.inference import Inferred
 from controlplane.topology.topics.declaration import source_body
 from controlplane.wire.schema import (
     DEFAULT_IDLE_AFTER_S,
@@ -99,20 +97,6 @@ class PreviewOut(BaseModel):
 
     allowed: bool
     changes: list[SchemaChangeOut]
-
-
-class InferredColumnOut(ColumnBody):
-    """A proposed column; note: a choice to make, example: its first value."""
-
-    note: str
-    example: str
-    may_be_event_time: bool
-
-
-class InferredOut(fields_of(Inferred, without="columns")):  # type: ignore[misc]
-    """A schema proposed from a sample; faults are by field, as for a rejected schema."""
-
-    columns: list[InferredColumnOut]
 
 
 class DeadLetterOut(BaseModel):

@@ -7,10 +7,10 @@ from ninja import Router
 
 from controlplane.access.roles import VIEWER, require_operator
 from controlplane.api.common.bodies import body_of
+from controlplane.api.common.schemas import dataclass_schema
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.api.streams.records import FORMAT, RECORDS_BODY, format_of
 from controlplane.api.streams.schemas import (
-    InferredOut,
     PreviewOut,
     SchemaBody,
     SchemaIn,
@@ -22,7 +22,7 @@ from controlplane.clusters.audiences import producers
 from controlplane.errors import NotFound
 from controlplane.records.bodies import Format
 from controlplane.topology.schema_change import patch_schema, preview, set_schema
-from controlplane.topology.schemas.inference import infer
+from controlplane.topology.schemas.inference import Inferred, infer
 from controlplane.topology.schemas.patching import schema_from
 from controlplane.wire.schema import ColumnSpec
 
@@ -70,7 +70,9 @@ def preview_schema(request: HttpRequest, slug: str, stream: str, body: SchemaIn)
     return {"allowed": allowed, "changes": [change.to_json() for change in changes]}
 
 
-@router.post("/{slug}/streams/infer", response=InferredOut, openapi_extra=RECORDS_BODY)
+@router.post(
+    "/{slug}/streams/infer", response=dataclass_schema(Inferred), openapi_extra=RECORDS_BODY
+)
 def infer_schema(request: HttpRequest, slug: str, form: Format | None = FORMAT) -> Any:
     """Propose a schema from the first 10,000 records of a sample of at most 4 MiB.
 
