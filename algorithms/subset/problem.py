@@ -45,9 +45,9 @@ EVEN: Final = 0.01
 class SubsetProblem:
     """Moves of units that each move once, and a budget.
 
-    `costs` float64[moves, kinds]; `limits`: how much of each kind may be spent. Spots are numbered
-    anew: `nodes`, `rates`, `readers` are theirs; `leaving`, `coming`: the moves that leave each and
-    come to it. `changes` int64[spots, moves]: by how much each move changes the readers of each.
+    `costs` float64[moves, kinds]; `limits`: how much of each kind may be spent. Spots have numbers
+    of their own: `nodes`, `rates`, `readers` are theirs; `leaving`, `coming`: the moves that leave
+    each and come to it. `changes` int64[spots, moves]: the change of the readers of each by each.
     """
 
     def __init__(self, moves: MoveSet, costs: Floats, limits: Sequence[float]) -> None:
