@@ -7,16 +7,15 @@ from ninja import Router
 from pydantic import Field
 
 from controlplane.api.common.examples import with_examples
-from controlplane.api.common.schemas import RequestBody, fields_of
+from controlplane.api.common.schemas import RequestBody, dataclass_schema, fields_of
 from controlplane.api.common.security import caller, cluster_of
-from controlplane.api.streams.schemas import InferredOut, SourceBody
+from controlplane.api.streams.schemas import SourceBody
 from controlplane.catalog.streams import stream_by_key
 from controlplane.errors import NotFound
 from controlplane.explain.drafts.messages import sample
-from controlplane.telemetry.topics import PartitionStatus, TopicStatus, topic_status
+from controlplane.telemetry.topics import TopicStatus, topic_status
 from controlplane.topology.topics.brokers import (
     ListedTopic,
-    SampledMessage,
     TopicSample,
     list_topics,
 )
@@ -34,44 +33,20 @@ class BrokersIn(RequestBody):
     secrets: dict[str, str] = Field(default_factory=dict)
 
 
-class ListedTopicOut(fields_of(ListedTopic)):  # type: ignore[misc]
-    """A topic of the brokers, and its number of partitions."""
-
-
-class SampledMessageOut(fields_of(SampledMessage)):  # type: ignore[misc]
-    """A message: its place, its timestamp, and its value as text."""
-
-
-class TopicSampleOut(fields_of(TopicSample, without="messages proposed")):  # type: ignore[misc]
-    """The newest messages of a topic, and the schema that a source suggests."""
-
-    messages: list[SampledMessageOut]
-    proposed: InferredOut
-
-
-class PartitionStatusOut(fields_of(PartitionStatus)):  # type: ignore[misc]
-    """How far a partition is read: state is read, added, lost, recreated or missing; line: why.
-
-    unread: messages; seconds: the age of the newest read message while some are unread; lost:
-    messages that the broker deleted unread.
-    """
-
-
-class TopicStatusOut(fields_of(TopicStatus, without="partitions")):  # type: ignore[misc]
+class TopicStatusOut(fields_of(TopicStatus)):  # type: ignore[misc]
     """How far a topic is read; error: why the brokers do not answer, empty if they do."""
 
     unread: int
     lag_s: float
-    partitions: list[PartitionStatusOut]
 
 
-@router.post("/{slug}/topics", response=list[ListedTopicOut], openapi_extra=_BROKERS)
+@router.post("/{slug}/topics", response=list[dataclass_schema(ListedTopic)], openapi_extra=_BROKERS)  # type: ignore[misc]
 def find_topics(request: HttpRequest, slug: str, body: BrokersIn) -> Any:
     """List the topics of brokers, which the list of destinations of the site must have."""
     return list_topics(caller(request), cluster_of(request), body.model_dump())
 
 
-@router.post("/{slug}/topics/sample", response=TopicSampleOut, openapi_extra=_TOPIC)
+@router.post("/{slug}/topics/sample", response=dataclass_schema(TopicSample), openapi_extra=_TOPIC)
 def read_sample(request: HttpRequest, slug: str, body: SourceBody) -> Any:
     """Return the newest messages of a topic, and the schema that any kind of source suggests."""
     row = body.model_dump(exclude_defaults=True)

@@ -1,5 +1,6 @@
 """The outcome of a plan by the policy's limits, and the plans of goals."""
 
+import math
 from typing import Any
 
 import pytest
@@ -135,8 +136,11 @@ def test_a_goal_is_requested_with_its_parameters_and_names_its_measure(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_better_plan_begins_at_a_wider_limit(operator: Actor, sf: Cluster) -> None:
+def test_a_better_plan_begins_at_a_wider_limit(
+    operator: Actor, sf: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Copies of the least of three streams on two nodes keep four nodes even."""
+    monkeypatch.setattr(computation, "SEARCH_S", math.inf)
     cluster = scattered(operator, sf)
     hosts = ((0, 1), (2, 2), (3, 3))
     numbers = {query: int(query.name[1:]) for query in cluster.queries.all()}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 
 import pytest
 import redis
@@ -92,16 +93,22 @@ def test_revenue_of_a_topic_arrives_in_a_table_and_a_topic(
     shop.close_windows()
     sinks = apart(lambda: [SinkFollower(sink.pk) for sink in Sink.objects.all()])
     with closing(TopicOfResults(places.broker)) as results:
-        for rows in (lambda: table_rows(places), results.rows):
-            wait_until(
-                lambda rows=rows: _written(pipeline, sinks, rows) == shop.revenue, "the results",
-                _PATIENCE_S,
-            )  # fmt: skip
+        for rows in (partial(table_rows, places), results.rows):
+            is_written = partial(_has, shop, pipeline, sinks, rows)
+            wait_until(is_written, "the results", _PATIENCE_S)
     page.get_by_role("link", name="Overview").click()
     expect(page.locator("#results tbody tr").first).to_contain_text("DE")
 
 
-def _written(pipeline: Pipeline, sinks: list[SinkFollower], rows: Callable[[], Revenue]) -> Revenue:
+def _has(
+    shop: Shop, pipeline: Pipeline, sinks: list[SinkFollower], rows: Callable[[], Revenue]
+) -> bool:
+    """Return whether a destination has the results, after a batch and what sinks write of it."""
     pipeline.batch()
-    apart(lambda: [run(sink) for sink in sinks], _PATIENCE_S)
-    return rows()
+    apart(partial(_run_all, sinks), _PATIENCE_S)
+    return rows() == shop.revenue
+
+
+def _run_all(sinks: list[SinkFollower]) -> None:
+    for sink in sinks:
+        run(sink)

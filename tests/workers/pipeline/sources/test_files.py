@@ -12,10 +12,10 @@ import redis
 
 from controlplane.wire.dead_letters import Reason, newest, read_counts
 from controlplane.wire.network.destinations import LIST
-from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
-from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.results.database import ConnectedDatabase
 from controlplane.wire.results.tables import create_tables
+from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
+from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.sources.files import FileSource
 from controlplane.wire.sources.kinds import source_from_json
 from controlplane.wire.topics.base import BadSource
