@@ -28,10 +28,10 @@ from workers.pipeline.spark.session import SparkSettings, session
 
 arrow_json: Any = import_module("pyarrow.json")
 DDL: Final = "at timestamp, customer string, amount double, items int"
-READ: Final = pa.schema([
-    pa.field("at", pa.int64()), pa.field("customer", pa.string()),
-    pa.field("amount", pa.float64()), pa.field("items", pa.int32()),
-])  # fmt: skip
+_READ: dict[str, pa.DataType] = {
+    "at": pa.int64(), "customer": pa.string(), "amount": pa.float64(), "items": pa.int32(),
+}  # fmt: skip
+READ: Final = pa.schema(_READ)
 ROWS: Final = READ.set(0, pa.field("at", pa.timestamp("us", "UTC")))
 
 
