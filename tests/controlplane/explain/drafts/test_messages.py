@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ from controlplane.topology.streams import StreamSpec
 from controlplane.topology.topics.produce import produce
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.query_text import QueryText
+from controlplane.wire.results.database import ConnectedDatabase
+from controlplane.wire.results.tables import create_tables
 from controlplane.wire.topics.definitions import Definition, avro_body
 from controlplane.wire.topics.registry import kept_registry, with_prefix
 from tests.controlplane.api.callers import post, scripted
@@ -149,9 +152,13 @@ def test_records_of_every_kind_are_sampled_browsed_and_previewed(
     sf: Cluster,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    settings: Any,
 ) -> None:
     """Before the pipeline reads them, from an offset and a time, and by a condition."""
     monkeypatch.setenv(LIST, f"{os.environ[LIST]} {tmp_path.as_uri()}")
+    settings.RESULTS_URL = f"sqlite:///{tmp_path}/results"
+    with closing(ConnectedDatabase(settings.RESULTS_URL)) as results:
+        results.run(lambda cursor: create_tables(cursor, is_postgres=False))
     source = source_of(kind, tmp_path)
     proposed = sample(operator, sf, source).proposed
     columns = proposed.schema_json()["columns"]
