@@ -44,8 +44,8 @@ class FleetStatus(StrEnum):
     NEAR = "near a limit"
     ACKNOWLEDGED = "acknowledged"
     SILENCED = "silenced"
-    MONITOR = "monitor"
     EXECUTING = "executing"
+    MONITOR = "monitor"
     STARTING = "starting"
     KEPT = "all limits kept"
     IDLE = "idle"
@@ -217,8 +217,8 @@ def _status(
         FleetStatus.NEAR: bool(readings.near),
         FleetStatus.ACKNOWLEDGED: AlertStatus.ACKNOWLEDGED in states,
         FleetStatus.SILENCED: AlertStatus.SILENCED in states,
-        FleetStatus.MONITOR: bool(monitors),
         FleetStatus.EXECUTING: execution is not None,
+        FleetStatus.MONITOR: bool(monitors),
         FleetStatus.STARTING: cluster.state in (Cluster.State.STARTING, Cluster.State.STOPPED),
         FleetStatus.KEPT: readings.grade == Grade.GOOD,
         FleetStatus.IDLE: is_idle(cluster, now),

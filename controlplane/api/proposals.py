@@ -225,6 +225,12 @@ class ActionPage(ListOut):
     actions: list[ActionOut]
 
 
+class DriftOut(fields_of(Drift)):  # type: ignore[misc]
+    """How far the cluster is from the snapshot; exceeded: what the policy does not tolerate."""
+
+    stale: bool
+
+
 router = Router(tags=["proposals"])
 PROPOSAL = "/{slug}/proposals/{int:pk}"
 
@@ -315,7 +321,7 @@ def _action(proposal: Proposal, row: ActionRow) -> dict[str, Any]:
     }
 
 
-@router.get(f"{PROPOSAL}/drift", response=dataclass_schema(Drift))
+@router.get(f"{PROPOSAL}/drift", response=DriftOut)
 def get_drift(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return how far the cluster is from the snapshot now, against the policy's tolerance."""
     proposal = proposal_by_id(cluster_of(request), pk)

@@ -3,6 +3,7 @@
 Spark reports state as sums over partitions, so skew between partitions does not show in it.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -37,7 +38,9 @@ def advice_of(query: AttachedQuery) -> list[Advice]:
     if end is None:
         return []
     newest = query.progress.filter(t__gt=end - RECENT).order_by("-t")
-    rows = list(newest.values_list("values", flat=True)[:MOST])[::-1]
+    values = newest.values_list("values", flat=True)[:MOST]
+    # A batch without rows does not show the work of one.
+    rows = [row for row in values if row["rows"]][::-1]
     if len(rows) < BATCHES:
         return []
     stateful = [row for row in rows if row.get("state_rows") is not None]
@@ -50,7 +53,7 @@ def _behind(rows: Sequence[Values]) -> Iterator[Advice]:
     if len(known) < BATCHES:
         return
     given, done = (fmean(row[name] for row in known) for name in ("input", "processed"))
-    if given > done:
+    if given > GROWTH * done:
         cause = f"Batches process {compact(done)} of {compact(given)} rows/s"
         yield Advice("behind", cause, "add cores, or reduce the work of a row")
 
@@ -58,7 +61,8 @@ def _behind(rows: Sequence[Values]) -> Iterator[Advice]:
 def _of_state(rows: Sequence[Values]) -> Iterator[Advice]:
     newest = rows[-1]
     partitions = newest.get("state_partitions") or 0
-    updated = fmean(row.get("state_updated") or 0 for row in rows)
+    known = [row["state_updated"] for row in rows if row.get("state_updated") is not None]
+    updated = fmean(known) if len(known) == len(rows) else math.inf
     if partitions >= MANY_PARTITIONS and updated < partitions:
         cause = f"A batch changes {compact(updated)} rows, and state has {partitions} partitions"
         action = (

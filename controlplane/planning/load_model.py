@@ -297,18 +297,17 @@ class LoadModel:
         is_missing = self.readers[node, read] == 0
         return float(self.rates[read] @ (is_missing * (1 - self.partial[node, read])))
 
-    def added_parts(self, streams: Sequence[int]) -> Floats:
-        """Return the part of these streams' records that each node does not receive, float64[k].
+    def added_parts(self, streams: Sequence[int]) -> tuple[float, Floats]:
+        """Return the records/s of streams, and the part that nodes do not receive, float64[k].
 
         At least `LEAST_ADDED`; 1 without records.
         """
         read = arrays.positions(self.streams, np.array(streams, np.int64))
-        total = self.rates[read].sum()
-        missing = (1 - self.received[:, read]) @ self.rates[read]
-        parts: Floats = (
-            np.maximum(LEAST_ADDED, missing / total) if total else np.ones(len(self.indices))
-        )
-        return parts
+        rates = self.rates[read]
+        if not rates.any():
+            return 0.0, np.ones(len(self.indices))
+        parts: Floats = (1 - self.received[:, read]) @ rates / rates.sum()
+        return float(rates.sum()), np.maximum(LEAST_ADDED, parts)
 
     def moved(self, unit: int, node: int) -> Self:
         """Return the loads with a unit on another node, by its position."""

@@ -136,11 +136,14 @@ def _update_cluster(client: "redis.Redis", cluster: Cluster, now_ms: int) -> int
 
 def _return_claimed(cluster_id: int, queries: Sequence[int]) -> None:
     """Give queries that the driver of this cluster has claimed to theirs, without its windows."""
-    rows = Query.objects.filter(pk__in=queries[:_CHUNK]).exclude(cluster=cluster_id)
-    for pk, slug in rows.values_list("pk", "cluster__slug") if queries else ():
-        with transaction.atomic(RESULTS), results_cursor() as cursor:
-            cursor.execute("DELETE FROM results_window WHERE query_id = %s", [pk])
-            cursor.execute("UPDATE results_query SET cluster = %s WHERE query_id = %s", [slug, pk])
+    for start in range(0, len(queries), _CHUNK):
+        rows = Query.objects.filter(pk__in=queries[start : start + _CHUNK])
+        for pk, slug in rows.exclude(cluster=cluster_id).values_list("pk", "cluster__slug"):
+            with transaction.atomic(RESULTS), results_cursor() as cursor:
+                cursor.execute("DELETE FROM results_window WHERE query_id = %s", [pk])
+                cursor.execute(
+                    "UPDATE results_query SET cluster = %s WHERE query_id = %s", [slug, pk]
+                )
 
 
 def _states(cluster_id: int, queries: Sequence[int]) -> dict[int, tuple[str, datetime | None]]:

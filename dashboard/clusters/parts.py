@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import ClusterReadings
+from controlplane.alerts.statuses import cluster_statuses
 from controlplane.catalog.queries import state_counts
 from controlplane.cluster_spec.following import followed
 from controlplane.clusters.flow import FlowUnit, flow_of
@@ -28,7 +29,6 @@ from dashboard.figures.flow import FlowBar, flow_drawing
 from dashboard.frame.readings import span_text, tiles_of
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists import require_known
-from dashboard.navigation import statuses_of
 from dashboard.policies.decisions import why
 from dashboard.proposals.list_rows import list_row
 from dashboard.range_parameters import requested_range
@@ -100,7 +100,7 @@ def summary_of(request: PageRequest, cluster: Cluster, time_range: TimeRange) ->
     """Return the context of the summary: of the present, or of a past range."""
     if time_range.live:
         now = timezone.now()
-        row = next(row for row in statuses_of(request) if row.cluster.pk == cluster.pk)
+        row = cluster_statuses({cluster.pk}, now)[0]
         known, headline = row.readings, headline_of(row, now)
     else:
         known = readings_in(cluster, time_range)

@@ -97,7 +97,7 @@ def _page(
         "faults": (),
     }
     # Without a statement, the page shows what it would show by a click.
-    shown = _rows(request, cluster, statement) if statement else {}
+    shown = _rows(request, cluster, statement) if statement and not more else {}
     if text or "result" in shown:
         context |= shown
     return render_page(request, "sql.html", context | dict(more), status)

@@ -24,6 +24,7 @@ OTHERS = {
     "light_load": "--against ..",
     "availability.web_restart": "http://127.0.0.1:8000",
     "mutation.sample": "--output mutants.json",
+    "records.native_topic": "--servers 127.0.0.1:1 --topic t --checkpoint /tmp/c",
 }
 
 

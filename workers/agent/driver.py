@@ -60,7 +60,8 @@ _SITE_SECRETS: Final = frozenset(
     name + ending
     for name in (
         "REDIS_URL", "DATABASE_URL", "WEIR_RESULTS_DATABASE_URL", "WEIR_SECRET_KEY",
-        "WEIR_OIDC_CLIENT_SECRET", "WEIR_SPARK_CONF", "WEIR_EMAIL_URL",
+        "WEIR_OIDC_CLIENT_SECRET", "WEIR_SPARK_CONF", "WEIR_EMAIL_URL", "WEIR_OTLP_TOKEN",
+        "WEIR_OPENLINEAGE_TOKEN",
     )
     for ending in ("", "_FILE")
 )  # fmt: skip

@@ -2,8 +2,8 @@
 
 An event is {kind, id, run, name, at} and, by its kind, {progress} or {error, error_class}; `at` is
 ISO 8601 in UTC. A progress is {batch, rows, input_rate, processed_rate, duration_ms, phases,
-state, watermark, sources, sink}: rates in rows/s, phases in ms by Spark's names, state rows and
-bytes summed over the operators, partitions of the operator with most.
+state, watermark, sources, sink}: rates in rows/s, phases in ms by Spark's names, state rows,
+bytes and partitions summed over the operators.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _state(operators: list[dict[str, Any]]) -> dict[str, int] | None:
     }
     return {
         **sums,
-        "partitions": max(int(item.get("numShufflePartitions") or 0) for item in operators),
+        "partitions": sum(int(item.get("numShufflePartitions") or 0) for item in operators),
     }
 
 

@@ -12,7 +12,7 @@ from controlplane.explain.drafts.values import REQUEST, PreviewRequest, PreviewR
 from controlplane.models import Cluster
 from controlplane.processes.isolation.child import run_in_child
 from controlplane.processes.isolation.limits import preview_limits
-from controlplane.wire.errors import LogUnavailable, WireError
+from controlplane.wire.errors import LogUnavailable, SourceUnavailable, WireError
 from controlplane.wire.log import open_log
 from controlplane.wire.query import BadQuery
 from controlplane.wire.query_text import QueryText
@@ -60,6 +60,8 @@ def _response(cluster: Cluster, request: PreviewRequest) -> PreviewResponse | No
 def _failed(error: Exception) -> PreviewResponse:
     """Return the response with the code of an error."""
     match error:
+        case SourceUnavailable():
+            return PreviewResponse(code="log_away", text=f"A source cannot be read: {error}")
         case LogUnavailable():
             return PreviewResponse(code="log_away", text=f"The log does not respond: {error}")
         case WireError() if not isinstance(error, BadQuery):

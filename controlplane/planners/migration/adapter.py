@@ -65,7 +65,7 @@ def task_problem(
     ones if the query has fewer tasks than nodes.
     """
     ranges, work, state = query.ranges, query.work, query.state
-    capacity = _room(snapshot, query, model, tau)
+    capacity, rate = _room(snapshot, query, model, tau)
     holding = list(dict.fromkeys(node for node, _, _ in ranges))
     others = [n for n in sorted(capacity, key=lambda n: (-capacity[n], n)) if n not in holding]
     room = max(0, len(work) - sum(capacity[node] > 0 for node in holding))
@@ -79,7 +79,7 @@ def task_problem(
     # Without measures, tasks count equally.
     works = work if any(work) else [1.0] * len(work)
     # Work up to the room of each node, which is more than its share of the work.
-    uneven = max(tau, float(speeds.sum()) / sum(work) - 1) if any(work) else tau
+    uneven = max(tau, float(speeds.sum()) / rate - 1) if rate else tau
     uneven = min(uneven, MAX_SLACK)
     problem = MigrationProblem.of_owner(
         works, state, owner, len(labels), int((speeds > 0).sum()), uneven, speeds
@@ -89,19 +89,20 @@ def task_problem(
 
 def _room(
     snapshot: ClusterSnapshot, query: SplitQueryRow, model: LoadModel, tau: float
-) -> dict[int, float]:
-    """Return the records/s of a query for which the nodes have room, by index of the node.
+) -> tuple[dict[int, float], float]:
+    """Return the records/s for which the nodes have room, by index, and those of the query.
 
     A node that already receives a part of the records has room for more of them, and one that
     receives them all for every task. Nodes that other tasks load more than the even load have
     none; inactive nodes neither.
     """
     capacity = {node.index: node.capacity if node.active else 0.0 for node in snapshot.nodes}
-    work, left = sum(query.work), model.without(query.id)
-    if not work:
-        return capacity
+    left = model.without(query.id)
+    rate, parts = left.added_parts(query.streams)
+    if not rate:
+        return capacity, rate
     active = [place for place, index in enumerate(model.indices.tolist()) if capacity[index]]
-    added, capacities = left.added_parts(query.streams)[active], model.capacities[active]
+    added, capacities = parts[active], model.capacities[active]
     others = np.maximum(0.0, left.loads[active])
     # The fullest nodes are left out until all others take the work at one level.
     order = np.argsort(others / capacities)
@@ -109,12 +110,13 @@ def _room(
     for count in range(1, len(order) + 1):
         taken = order[:count]
         of_work = 1 / added[taken]
-        level = float((others[taken] @ of_work + work) / (capacities[taken] @ of_work))
+        level = float((others[taken] @ of_work + rate) / (capacities[taken] @ of_work))
         if count == len(order) or level <= (others / capacities)[order[count]]:
             break
     room = np.maximum(0.0, (1 + tau) * level * capacities - others) / added
-    room[added <= LEAST_ADDED] = work
-    return capacity | dict(zip(model.indices[active].tolist(), room.tolist(), strict=True))
+    room[added <= LEAST_ADDED] = rate
+    rooms = dict(zip(model.indices[active].tolist(), room.tolist(), strict=True))
+    return capacity | rooms, rate
 
 
 def _moves(

@@ -11,19 +11,23 @@ from typing import Any, Final
 
 import psycopg
 from django.conf import settings
-from django.db import Error, OperationalError, connections, transaction
+from django.db import Error, InterfaceError, OperationalError, connections, transaction
 from psycopg.conninfo import make_conninfo
 
 from controlplane.results.database import RESULTS, is_postgres, results_cursor
 from controlplane.results.sql.columns import identifier, quoted
 from controlplane.results.sql.logins import login_url, scram_verifier
-from controlplane.results.sql.schemas import CATALOG_LOCK, database_number, driver_of
+from controlplane.results.sql.schemas import (
+    CATALOG_LOCK,
+    END_SESSIONS,
+    database_number,
+    driver_of,
+)
 from controlplane.wire.results.tables import DRIVER_RIGHTS
 
 logger = logging.getLogger(__name__)
 
 _CONNECT_S: Final = 10
-_END: Final = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s"
 
 
 def driver_url(slug: str, password: str) -> str:
@@ -38,8 +42,8 @@ def driver_url(slug: str, password: str) -> str:
     try:
         _create(login, password)
         url = login_url(login, password, with_options=True)
-        psycopg.connect(make_conninfo(url, connect_timeout=_CONNECT_S)).close()
-    except OperationalError as error:
+        _try(url)
+    except (OperationalError, InterfaceError) as error:
         raise OSError(f"the database of results is away: {error}") from error
     except (Error, psycopg.Error) as error:
         logger.warning(
@@ -51,27 +55,44 @@ def driver_url(slug: str, password: str) -> str:
     return url
 
 
+def _try(url: str) -> None:
+    """Log in and look at what a driver needs. Raises `psycopg.Error` if it lacks something."""
+    with psycopg.connect(make_conninfo(url, connect_timeout=_CONNECT_S)) as session:
+        session.execute("SELECT FROM results_window, results_cluster LIMIT 0")
+        session.execute("CREATE TEMPORARY TABLE staged (tried int) ON COMMIT DROP")
+
+
 def _create(login: str, password: str) -> None:
-    """Create the group and the login, or change its password; end sessions of the login."""
+    """Create the group and the login, or change its password; end its sessions of before."""
     group = f"weir-drivers.{database_number()}"
     with transaction.atomic(RESULTS), results_cursor() as cursor:
+        # Views may be updated for long, which a driver that starts does not wait for.
+        cursor.execute(f"SET LOCAL lock_timeout = '{_CONNECT_S}s'")
         cursor.execute(CATALOG_LOCK)
         cursor.execute("SELECT rolname FROM pg_roles WHERE rolname IN (%s, %s)", [group, login])
         known = {name for (name,) in cursor.fetchall()}
         if group not in known:
             cursor.execute(f"CREATE ROLE {identifier(group)} NOLOGIN")
-        _grant(cursor, identifier(group))
+        schema = _grant(cursor, identifier(group))
         if login not in known:
             cursor.execute(f"CREATE ROLE {identifier(login)} IN ROLE {identifier(group)}")
             cursor.execute(f"GRANT {identifier(login)} TO CURRENT_USER")
+        cursor.execute(f"ALTER ROLE {identifier(login)} SET search_path = {schema}")
         verifier = scram_verifier(login, password)
         cursor.execute(f"ALTER ROLE {identifier(login)} LOGIN PASSWORD {quoted(verifier)}")
-        cursor.execute(_END, [login])
+    with results_cursor() as cursor:
+        # With the former password none can follow.
+        cursor.execute(END_SESSIONS, [login])
 
 
-def _grant(cursor: Any, group: str) -> None:
+def _grant(cursor: Any, group: str) -> str:
+    """Give the group the rights of drivers; return the schema of the tables, quoted."""
     for table, (_, rights) in DRIVER_RIGHTS.items():
         cursor.execute(f"GRANT {rights} ON {table} TO {group}")
     cursor.execute(f"GRANT EXECUTE ON FUNCTION results_partitions TO {group}")
+    cursor.execute("SELECT quote_ident(current_schema())")
+    schema = str(cursor.fetchone()[0])
+    cursor.execute(f"GRANT USAGE ON SCHEMA {schema} TO {group}")
     name = identifier(str(connections[RESULTS].settings_dict["NAME"]))
     cursor.execute(f"GRANT TEMPORARY ON DATABASE {name} TO {group}")
+    return schema

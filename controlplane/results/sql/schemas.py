@@ -31,6 +31,8 @@ _VIEWS: Final = (
     "SELECT c.relname, COALESCE(obj_description(c.oid, 'pg_class'), '') FROM pg_class c"
     " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relkind = 'v'"
 )
+# With the name of a login.
+END_SESSIONS: Final = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s"
 _SCHEMAS: Final = (
     "SELECT nspname, substr(obj_description(oid, 'pg_namespace'), %s) FROM pg_namespace"
     " WHERE obj_description(oid, 'pg_namespace') LIKE %s"
@@ -157,6 +159,8 @@ def _drop_others(slugs: set[str]) -> int:
         others = [(schema, slug) for schema, slug in cursor.fetchall() if slug not in slugs]
         for schema, slug in others:
             cursor.execute(f"DROP SCHEMA {identifier(schema)} CASCADE")
+            # A session of a driver may own a temporary table.
+            cursor.execute(END_SESSIONS, [driver_of(slug)])
             for role in (role_of(slug), driver_of(slug)):
                 cursor.execute(f"DROP ROLE IF EXISTS {identifier(role)}")
     return len(others)

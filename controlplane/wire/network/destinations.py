@@ -84,11 +84,13 @@ def entries_of(text: str) -> list[_Entry]:
     return [_entry(word) for word in text.split() if not _WHOLE.fullmatch(word)]
 
 
-def addresses(protocol: str, host: str, port: int, more: str = "") -> list[str]:
+def addresses(
+    protocol: str, host: str, port: int, more: str = "", *, is_secret: bool = False
+) -> list[str]:
     """Return the addresses of a host, all of them allowed: connect to one of these.
 
-    Public addresses are allowed by https; `more`: further entries. Raises `NotAllowed`, and
-    `OSError` if a name of the list has no address.
+    Public addresses are allowed by https, unless a secret of the site is sent there; `more`:
+    further entries. Raises `NotAllowed`, and `OSError` if a name of the list has no address.
     """
     if LIST not in os.environ:
         return [host]
@@ -98,7 +100,7 @@ def addresses(protocol: str, host: str, port: int, more: str = "") -> list[str]:
     listed = entries_of(f"{os.environ[LIST]} {more}")
     entries = [entry for entry in listed if entry.protocol in kinds and port in entry.ports]
     is_named = any(entry.network is None and entry.name == host for entry in entries)
-    is_web = protocol == "https" and 0 < port < 2**16
+    is_web = protocol == "https" and 0 < port < 2**16 and not is_secret
     refusal = _refusal(f"{protocol}://{host[:100]}:{port}")
     if not entries and not is_web:
         raise refusal
@@ -122,14 +124,14 @@ def addresses(protocol: str, host: str, port: int, more: str = "") -> list[str]:
     return [str(group[0]) for group in groups]
 
 
-def address_of(url: str) -> str:
+def address_of(url: str, *, is_secret: bool = False) -> str:
     """Return an allowed address of the host of a URL. Raises as `addresses`."""
-    parts = urlsplit(url)
     try:
+        parts = urlsplit(url)
         port = parts.port or PORTS[parts.scheme]
-    except ValueError:
-        raise NotAllowed(f"{url[:100]} has no valid port: write it as http://host:8081") from None
-    return addresses(parts.scheme, parts.hostname or "", port)[0]
+    except (ValueError, KeyError):
+        raise NotAllowed(f"{url[:100]} is not a URL: write it as http://host:8081") from None
+    return addresses(parts.scheme, parts.hostname or "", port, is_secret=is_secret)[0]
 
 
 def place_of(url: str) -> str:

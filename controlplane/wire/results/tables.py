@@ -148,7 +148,7 @@ _OF_QUERIES: Final = "query_id IN (SELECT query_id FROM results_query)"
 # By table: which rows a driver reaches, and what it may do with them.
 DRIVER_RIGHTS: Final = {
     "results_window": (_OF_QUERIES, "SELECT, INSERT, UPDATE, DELETE"),
-    "results_query": (_OF_CLUSTER, "SELECT, INSERT"),
+    "results_query": (_OF_CLUSTER, "SELECT, INSERT (query_id, cluster)"),
     "results_deleted": (_OF_QUERIES, "SELECT"),
     "results_cluster": (_OF_CLUSTER, "SELECT, INSERT, UPDATE"),
     "results_schema": (_OF_CLUSTER, "SELECT, INSERT"),

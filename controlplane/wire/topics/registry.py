@@ -172,10 +172,10 @@ class _CheckedTransport(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Return the answer. Raises `httpx.TransportError`."""
-        url = request.url
+        url, is_secret = str(request.url), "authorization" in request.headers
         try:
             status, body = send(
-                request.method, str(url), address_of(str(url)), request.headers.raw,
+                request.method, url, address_of(url, is_secret=is_secret), request.headers.raw,
                 request.read(), _MOST_BYTES + 1,
             )  # fmt: skip
         except OSError as error:

@@ -199,9 +199,13 @@ class TopicSource(StreamSource):
                 addresses("kafka", host, int(port))
         except (OSError, BadLogUrl) as error:
             return {"servers": str(error)}
-        for name, url in (("registry", self.registry), ("options", self.options.get(ENDPOINT))):
+        places = (
+            ("registry", self.registry, REGISTRY_SECRET in self.secrets),
+            ("options", self.options.get(ENDPOINT), True),
+        )
+        for name, url, is_secret in places:
             try:
-                _ = address_of(url) if url else ""
+                _ = address_of(url, is_secret=is_secret) if url else ""
             except OSError as error:
                 return {name: str(error)}
         return {}

@@ -50,7 +50,7 @@ def _token(own: Mapping[str, str], _: str) -> tuple[str, float]:
         (b"Content-Length", str(len(body)).encode()),
         (b"Accept", b"application/json"),
     ]
-    status, answer = send("POST", url, address_of(url), headers, body, _MOST_BYTES)
+    status, answer = send("POST", url, address_of(url, is_secret=True), headers, body, _MOST_BYTES)
     if status != _OK:
         raise ConnectionError(f"the token endpoint answers with the status {status}")
     try:

@@ -111,7 +111,7 @@ livenessProbe:
   {{ $check }}
   periodSeconds: 20
   timeoutSeconds: 10
-  failureThreshold: 3
+  failureThreshold: 9
 {{- end }}
 
 {{- define "weir.spread" -}}

@@ -39,7 +39,8 @@ def test_the_load_without_the_plan_is_dashed_with_its_interval() -> None:
 
 
 def test_without_a_plan_or_an_interval_less_is_drawn() -> None:
-    assert [trace["name"] for trace in load_chart(None)["data"]] == ["load", "plans"]
+    drawn = ["micro-batches", "load", "plans"]
+    assert [trace["name"] for trace in load_chart(None)["data"]] == drawn
     names = [trace["name"] for trace in load_chart(replace(WITHOUT, interval=None))["data"]]
-    assert names == ["load", "plans", "without proposal 12"]
+    assert names == [*drawn, "without proposal 12"]
     assert load_chart(replace(WITHOUT, points=[]))["data"][-1]["name"] == "plans"

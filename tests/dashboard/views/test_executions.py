@@ -242,7 +242,8 @@ def test_the_fleet_and_the_cluster_show_what_is_carried_out(
     start(approving, proposal)
     step_through(proposal)
     assert f"proposal {proposal.pk}</a> executing" in approving.get("/").content.decode()
-    aside = approving.get("/clusters/sf/cards/").content.decode()
+    part = approving.get("/clusters/sf/cards/", headers={"HX-Request": "true"})
+    aside = part.content.decode()
     assert f"Proposal {proposal.pk}" in aside
     assert f"1 of {len(proposal.actions)} actions" in aside
 

@@ -39,7 +39,7 @@ def test_state_is_summed_over_operators() -> None:
         "updated": 6,
         "bytes": 5280,
         "dropped": 2,
-        "partitions": 1,
+        "partitions": 2,
     }
     assert measured(stateOperators=[])["state"] is None
 

@@ -129,9 +129,12 @@ def next_cut(
 
 
 def waiting_cut(cut: SourceCut, state: SourceState) -> SourceCut:
-    """Return the cut of a source that no query has read yet: it stays, but behind what is gone."""
+    """Return the cut of a source that no query has read yet: it stays, but behind what is gone.
+
+    Of a topic that was created again, it begins at the first message.
+    """
     places = {n: (place, *state.ends[n]) for n, place in cut.partitions.items() if n in state.ends}
-    moved = {n: place._replace(offset=min(max(place.offset, first), end))
+    moved = {n: place._replace(offset=first if place.offset > end else max(place.offset, first))
              for n, (place, first, end) in places.items()}  # fmt: skip
     return replace(cut, partitions={**cut.partitions, **moved})
 

@@ -156,7 +156,7 @@ def test_records_of_every_kind_are_sampled_browsed_and_previewed(
 ) -> None:
     """Before the pipeline reads them, from an offset and a time, and by a condition."""
     monkeypatch.setenv(LIST, f"{os.environ[LIST]} {tmp_path.as_uri()}")
-    settings.RESULTS_URL = f"sqlite:///{tmp_path}/results"
+    settings.RESULTS_URL = f"sqlite:///{tmp_path}-results"
     with closing(ConnectedDatabase(settings.RESULTS_URL)) as results:
         results.run(lambda cursor: create_tables(cursor, is_postgres=False))
     source = source_of(kind, tmp_path)

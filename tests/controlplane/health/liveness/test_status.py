@@ -138,7 +138,8 @@ def test_proposals_and_the_cluster_page_name_the_process_that_an_execution_waits
     assert get(script, f"{path}/{proposal.pk}").json()["waits"] == "100 bytes/s are allowed"
     silence(client_of_redis, RELAY)
     assert RELAY.effect in get(script, path).json()["proposals"][0]["waits"]
-    assert RELAY.effect in browser.get(aside).content.decode()
+    part = browser.get(aside, headers={"HX-Request": "true"})
+    assert RELAY.effect in part.content.decode()
     Proposal.objects.update(state=Proposal.State.DONE)
     assert get(script, f"{path}/{proposal.pk}").json()["waits"] == ""
 

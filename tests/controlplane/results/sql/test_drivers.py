@@ -46,6 +46,8 @@ ESCAPES: Final = (
     "DELETE FROM results_deleted", "DELETE FROM results_schema",
     "INSERT INTO results_deleted VALUES (1, 1)",
     "INSERT INTO results_query (query_id, cluster) VALUES (777777, 'other')",
+    "INSERT INTO results_query (query_id, cluster, final_ms) VALUES (777777, 'sf', 1)",
+    "INSERT INTO results_query (query_id, cluster, is_closed) VALUES (777777, 'sf', TRUE)",
     "INSERT INTO results_cluster VALUES ('third', 1)",
     "INSERT INTO results_schema VALUES ('other', 1, 'x')",
     "COPY results_window TO '/tmp/weir-escape'", "COPY (SELECT 1) TO PROGRAM 'id'",

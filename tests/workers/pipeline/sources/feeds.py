@@ -154,11 +154,14 @@ class FilesFeed:
             else:
                 self.sent.append(row)
             rows.append(row)
-        # Names do not grow.
-        path = self.folder / f"{int(self.rng.integers(1 << 30))}-{self.files}.{self.kind}"
+        path = self.folder / self.name(int(self.rng.integers(1 << 30)))
         self.files += 1
         write_rows(rows, self.folder / "_part", self.kind)
         (self.folder / "_part").rename(path)
+
+    def name(self, number: int) -> str:
+        """Return the name of the next file; names do not grow."""
+        return f"{number}-{self.files}.{self.kind}"
 
     def total(self) -> int:
         """Return how many rows there are."""
@@ -183,6 +186,10 @@ class StoreFeed(FilesFeed):
             self.source, url=f"s3://{BUCKET}/in", endpoint=store.url, region=REGION,
             secrets={STORE_SECRET: "lake"},
         )  # fmt: skip
+
+    def name(self, number: int) -> str:
+        """Return a name after those before: files of one second are read by their names."""
+        return f"{self.files:04}-{number}.{self.kind}"
 
     def send(self, count: int) -> None:
         """Add an object."""

@@ -1,5 +1,6 @@
 """Rows of files that are looked at: those of the index, before it exists the newest files."""
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -8,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from controlplane.wire.results.database import FAILURES
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.sources.files import FileFormat, FileSource
 from controlplane.wire.topics.cut import PartitionPosition
@@ -33,7 +35,10 @@ def find(
     """Return rows of files. Raises `StoreUnavailable`."""
     store = FileStore(source)
     store.check()
-    files = _indexed(source, place, key) or {0: _newest(store, source)}
+    try:
+        files = _indexed(source, place, key) or {0: _newest(store, source)}
+    except FAILURES as error:
+        raise StoreUnavailable(f"the index of files cannot be read: {error}") from error
     ends = {n: (own[0].start, own[-1].stop) for n, own in files.items() if own}
     ranges = place.ranges(ends, lambda time_ms: _starts_at(files, time_ms))
     count = sum(max(0, stop - start) for start, stop in ranges.values())
@@ -64,7 +69,7 @@ def _range(number: int, start: int, stop: int) -> PartitionRange:
 def _newest(store: FileStore, source: FileSource) -> list[IndexedFile]:
     """Return the newest files as an index would have them."""
     result, start = list[IndexedFile](), 0
-    for file in newest_files(store):
+    for file in newest_files(store, _MOST_BYTES):
         try:
             rows, places, names = scan(store, file, source)
         except BadFile as error:
@@ -75,9 +80,9 @@ def _newest(store: FileStore, source: FileSource) -> list[IndexedFile]:
     return result
 
 
-def newest_files(store: FileStore) -> list[ListedFile]:
-    """Return the newest files that are not too large to be looked at, the newest last."""
-    files = [file for file in store.listed() if file.size <= _MOST_BYTES]
+def newest_files(store: FileStore, most_bytes: float = math.inf) -> list[ListedFile]:
+    """Return the newest files that are not larger, the newest last."""
+    files = [file for file in store.listed() if file.size <= most_bytes]
     return sorted(files, key=lambda file: (file.modified_ns, file.name))[-_NEWEST:]
 
 
@@ -103,9 +108,12 @@ def sample(source: FileSource) -> bytes:
     store = FileStore(source)
     store.check()
     for file in reversed(newest_files(store)):
-        with store.open(file.name) as stream:
-            if file.size and (head := _head(source, stream)):
-                return head
+        try:
+            with store.open(file.name) as stream:
+                if file.size and (head := _head(source, stream)):
+                    return head
+        except (OSError, pa.ArrowException) as error:
+            raise StoreUnavailable(f"{file.name}: {error}") from error
     raise StoreUnavailable(f"{source.place}: no file has a row")
 
 
