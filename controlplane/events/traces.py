@@ -6,7 +6,7 @@ its spans (`controlplane.integrations.otlp`), none is recorded, and the extra `o
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
 HEADER: Final = "traceparent"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 _tracers: "list[Tracer]" = []
 
 
@@ -43,7 +45,8 @@ def record(name: str, parent: str, start: datetime, end: datetime, **attributes:
         return ""
     from opentelemetry.trace import set_span_in_context  # noqa: PLC0415 - an extra
 
-    start_ns, end_ns = (int(moment.timestamp() * 1e9) for moment in (start, end))
+    # Whole microseconds: a float of seconds has not as many digits.
+    start_ns, end_ns = ((moment - _EPOCH) // _MICROSECOND * 1000 for moment in (start, end))
     result = _tracers[0].start_span(
         name, _context(parent), attributes=attributes, start_time=start_ns
     )

@@ -29,6 +29,7 @@ from dashboard.figures.flow import FlowBar, flow_drawing
 from dashboard.frame.readings import span_text, tiles_of
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists import require_known
+from dashboard.navigation import statuses_of
 from dashboard.policies.decisions import why
 from dashboard.proposals.list_rows import list_row
 from dashboard.range_parameters import requested_range
@@ -100,7 +101,9 @@ def summary_of(request: PageRequest, cluster: Cluster, time_range: TimeRange) ->
     """Return the context of the summary: of the present, or of a past range."""
     if time_range.live:
         now = timezone.now()
-        row = cluster_statuses({cluster.pk}, now)[0]
+        # A part that is read again needs no other cluster; a page has the statuses of all.
+        rows = cluster_statuses({cluster.pk}, now) if request.htmx else statuses_of(request)
+        row = next(row for row in rows if row.cluster.pk == cluster.pk)
         known, headline = row.readings, headline_of(row, now)
     else:
         known = readings_in(cluster, time_range)

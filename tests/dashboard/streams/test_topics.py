@@ -11,6 +11,7 @@ from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Stream
 from controlplane.wire import keys
 from tests.dashboard.conftest import browser_of
+from tests.support.destinations import list_destinations
 from tests.support.topics import TopicProducer, create_topic, running_broker
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -73,8 +74,13 @@ def test_lag_and_states_are_shown_in_the_list_and_on_the_page(
     assert "Unread, records" in listed
 
 
-def test_a_login_is_declared_in_the_form_by_names_of_secrets(operator: Actor, sf: Cluster) -> None:
-    """And the format with its registry; what is left out is no part of the source."""
+def test_a_login_is_declared_in_the_form_by_names_of_secrets(
+    operator: Actor, sf: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the format with its registry, which the list has: it gets a secret.
+
+    What is left out is no part of the source.
+    """
     given = {
         "servers": "127.0.0.1:9092", "topic": "orders", "start": "latest", "on_loss": "stop",
         "format": "avro", "registry": "http://127.0.0.1:9092", "envelope": "debezium",
@@ -87,7 +93,10 @@ def test_a_login_is_declared_in_the_form_by_names_of_secrets(operator: Actor, sf
     refused = text(browser.post(NEW, given))
     assert "is not in the list of the site" in refused
     assert "<option selected>SASL_SSL</option>" in refused
-    answer = browser.post(NEW, given | {"registry": "https://1.1.1.1/registry"})
+    given |= {"registry": "https://1.1.1.1/registry"}
+    assert "is not in the list of the site" in text(browser.post(NEW, given))
+    list_destinations(monkeypatch, "https://1.1.1.1:443")
+    answer = browser.post(NEW, given)
     assert answer.status_code == 302, text(answer)
     assert Stream.objects.get(name="orders").source == {
         "servers": "127.0.0.1:9092", "topic": "orders", "start": "latest", "format": "avro",
