@@ -145,10 +145,10 @@ def _decided(
     judgement = gate.decide(pair[0])
     if judgement is None:
         return pair, None, parameters
-    found = _better(proposal, gate, plan, time.monotonic() - started)
-    if found is None:
+    alternative = _better(proposal, gate, plan, time.monotonic() - started)
+    if alternative is None:
         return pair, judgement, parameters
-    better, better_pair = found
+    better, better_pair = alternative
     if not better.is_limit and proposal.origin == Proposal.Origin.WATCH:
         return better_pair, None, {**parameters, better.parameter: better.value}
     return pair, judgement.with_better(better), parameters
