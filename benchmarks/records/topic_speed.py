@@ -45,6 +45,7 @@ from controlplane.wire.routing.table import RoutingDelta
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from controlplane.wire.topics.clients import consumer_of, messages_between
 from controlplane.wire.topics.definitions import Definition, avro_body
+from controlplane.wire.topics.places import Place
 from controlplane.wire.topics.registry import with_prefix
 from controlplane.wire.topics.source import TopicSource
 from tests.support.redis_server import running_redis
@@ -174,9 +175,9 @@ def send(producer: KafkaProducer, topic: str, value: bytes, partition: int) -> N
 def fetch_us(source: TopicSource, options: argparse.Namespace) -> float:
     """Return the processor time in which a consumer only fetches a message, µs."""
     each = options.records // options.partitions
-    ranges = dict.fromkeys(range(options.partitions), (0, each))
+    places = [Place(source.topic, number) for number in range(options.partitions)]
     consumer, began = consumer_of(source, "bench"), time.process_time()
-    count = len(messages_between(consumer, source.topic, ranges, 1 << 40))
+    count = len(messages_between(consumer, dict.fromkeys(places, (0, each)), 1 << 40))
     used = time.process_time() - began
     consumer.close()
     return 1e6 * used / max(1, count)

@@ -127,14 +127,14 @@ def _sent_until(column: str) -> tuple[datetime, int]:
 
 
 def _input(namespace: str, cluster: str, stream: Stream) -> dict[str, Any]:
-    """Return a stream as a dataset: its topic, else the stream of its cluster."""
+    """Return a stream as a dataset: its topic or pattern, else the stream of its cluster."""
     columns = stream.schema.get("columns", ())
     fields = [{"name": column["name"], "type": column["type"]} for column in columns]
     facets = {"schema": _facet(_COLUMNS, {"fields": fields})}
     source = source_from_json(stream.source) if stream.source else None
     if isinstance(source, TopicSource):
         server = source.servers.partition(",")[0]
-        return {"namespace": f"kafka://{server}", "name": source.topic, "facets": facets}
+        return {"namespace": f"kafka://{server}", "name": source.name, "facets": facets}
     return {"namespace": namespace, "name": f"{cluster}.streams.{stream.name}", "facets": facets}
 
 

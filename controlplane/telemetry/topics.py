@@ -16,6 +16,8 @@ from controlplane.telemetry.samples import moment_of
 from controlplane.wire import keys
 
 _RETRY_S: Final = 5
+# Partitions of a topic that a page shows.
+_SHOWN: Final = 200
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class PartitionStatus:
     `first`, `end`: the offsets that the broker has; `unread`: messages; `seconds`: how old the
     newest read message is while some are unread. `state`: read, added, lost, recreated or missing;
     `lost`: messages that were deleted unread; `line`: what has happened, empty for nothing.
+    `topic`: of a pattern that of the partition, else empty.
     """
 
     partition: int
@@ -36,6 +39,12 @@ class PartitionStatus:
     state: str
     lost: int
     line: str
+    topic: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return the number of the partition, behind its topic if that is one of a pattern."""
+        return f"{self.topic}-{self.partition}" if self.topic else str(self.partition)
 
 
 @dataclass(frozen=True)
@@ -60,17 +69,22 @@ class TopicStatus:
         return max((partition.seconds for partition in self.partitions), default=0.0)
 
     @property
+    def shown(self) -> Sequence[PartitionStatus]:
+        """Return the partitions that a page shows: of many those with a line or unread records."""
+        if len(self.partitions) <= _SHOWN:
+            return self.partitions
+        return sorted(self.partitions, key=lambda row: (not row.line, -row.unread))[:_SHOWN]
+
+    @property
     def trouble(self) -> str:
         """Return what a person should know of the topic, empty for nothing."""
         if self.error:
-            return f"the source does not respond: {self.error}"
-        lines: dict[str, list[int]] = {}
+            return f"the source cannot be read: {self.error}"
+        lines: dict[str, list[str]] = {}
         for partition in self.partitions:
             if partition.line:
-                lines.setdefault(partition.line, []).append(partition.partition)
-        return "; ".join(
-            f"{line} (partition {', '.join(map(str, numbers))})" for line, numbers in lines.items()
-        )
+                lines.setdefault(partition.line, []).append(partition.name)
+        return "; ".join(f"{line} (partition {', '.join(names)})" for line, names in lines.items())
 
 
 def topic_status(stream: Stream) -> TopicStatus | None:

@@ -16,7 +16,7 @@ from dashboard.lists import require_known
 from dashboard.responses import cluster_change, refusal_text, render_page
 from dashboard.streams.detail import source_place
 
-FIELDS: Final = ("where", "partition", "offset", "since", "live")
+FIELDS: Final = ("where", "topic", "partition", "offset", "since", "live")
 _DIGITS: Final = 16
 
 
@@ -54,7 +54,7 @@ def _read(request: PageRequest, stream: Stream, values: Mapping[str, str]) -> di
     try:
         choice = BrowseChoice(
             values["where"], _number(values, "partition"), _number(values, "offset"),
-            values["since"],
+            values["since"], topic=values["topic"],
         )  # fmt: skip
         return {"topic": browse(request.actor, stream, choice)}
     except Forbidden:

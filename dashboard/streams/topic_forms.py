@@ -1,4 +1,4 @@
-"""The form of a topic: its brokers and their login, its name, its format, where reading starts."""
+"""The form of topics: brokers and their login, name or pattern, format, where reading starts."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,8 +12,8 @@ from controlplane.wire.topics.tokens import CLIENT, CLIENT_SECRET, ENDPOINT, MEC
 from dashboard.streams.schema_forms import form_of_post, form_of_sample
 
 _FIELDS: Final = (
-    "servers", "topic", "start", "on_loss", "format", "registry", "definition", "message",
-    "envelope", "updates", "deletes", "produce",
+    "servers", "topic", "topic_pattern", "start", "on_loss", "format", "registry", "definition",
+    "message", "envelope", "updates", "deletes", "produce",
 )  # fmt: skip
 # Settings of the client, and those that are names of secrets, by their field of the form.
 _OPTIONS: Final = {
@@ -57,13 +57,14 @@ def source_in(values: Mapping[str, Any]) -> dict[str, Any]:
 def topics_context(actor: Actor, cluster: Cluster, values: Any) -> dict[str, Any]:
     """Return the topics of the brokers in a form. Raises as `list_topics`."""
     source = {"servers": ""} | source_in(values)
-    row = {name: source[name] for name in ("servers", "options", "secrets") if name in source}
+    names = ("servers", "topic_pattern", "options", "secrets")
+    row = {name: source[name] for name in names if name in source}
     return {"form": form_of_post(values), "topics": list_topics(actor, cluster, row)}
 
 
 def sample_context(actor: Actor, cluster: Cluster, values: Any) -> dict[str, Any]:
     """Return the columns that the newest messages of a topic suggest. Raises as `sample`."""
-    return sampled_context(actor, cluster, {"servers": "", "topic": ""} | source_in(values))
+    return sampled_context(actor, cluster, {"servers": ""} | source_in(values))
 
 
 def sampled_context(actor: Actor, cluster: Cluster, source: Mapping[str, Any]) -> dict[str, Any]:

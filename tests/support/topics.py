@@ -86,6 +86,12 @@ def create_topic(address: str, topic: str, partitions: int, **settings: Any) -> 
         created.result(60)
 
 
+def delete_topic(address: str, topic: str) -> None:
+    """Delete a topic."""
+    client = AdminClient({"bootstrap.servers": address, **_QUIET})
+    client.delete_topics([topic])[topic].result(60)
+
+
 class TopicProducer:
     """A team's own producer, which does not know Weir."""
 

@@ -102,8 +102,9 @@ def found_records(
 def _place(request: BrowseRequest) -> BrowsePlace:
     count = _FILTERED if request.where else request.limit
     return BrowsePlace(
-        count, request.partition, request.offset, request.since_ms, bool(request.where)
-    )
+        count, request.partition, request.offset, request.since_ms, bool(request.where),
+        request.topic,
+    )  # fmt: skip
 
 
 def _shown(
@@ -117,7 +118,7 @@ def _shown(
             decoded = item.chunk.decoded
             matching = decoded.places[_matches(decoded.records, schema, request.where)].tolist()
         selected += [_message(item, row) for row in matching]
-    newest = sorted(selected, key=lambda item: (item.sent_at, item.partition, item.offset))
+    newest = sorted(selected, key=lambda m: (m.sent_at, m.topic, m.partition, m.offset))
     kept = newest[: request.limit] if place.is_from_start else newest[-request.limit :]
     return BrowsedTopic(kept[::-1], records.count, len(selected))
 
@@ -127,6 +128,7 @@ def _message(item: BrowsedChunk, row: int) -> BrowsedMessage:
     return BrowsedMessage(
         item.partition, int(chunk.offsets[row]), moment_of(chunk.times_ms[row]),
         item.keys[row][:_KEY], item.texts[row][:_TEXT], chunk.decoded.faults.get(row, ""),
+        item.topic,
     )  # fmt: skip
 
 

@@ -153,7 +153,7 @@ def _of_topics(topics: Sequence[tuple[tuple[str, str], TopicStatus]]) -> Iterato
     yield _gauge("topic_up", "1 if the brokers of a topic answer", ("cluster", "stream"), (
         (names, float(not topic.error)) for names, topic in topics
     ))  # fmt: skip
-    rows = [((*names, str(row.partition)), row) for names, topic in topics
+    rows = [((*names, row.name), row) for names, topic in topics
             for row in topic.partitions]  # fmt: skip
     labels = ("cluster", "stream", "partition")
     about = "Unread messages of a partition"

@@ -22,7 +22,8 @@ _PRODUCE = with_examples({"Message": {"key": "c-1", "value": '{"country": "DE"}'
 class BrowseIn(RequestBody):
     """Which records are read: the newest, or from an offset of a partition, or from a time.
 
-    where: a condition over the columns of the stream, as of a query; since: ISO 8601 with a zone.
+    topic: one of a pattern; where: a condition over the columns of the stream, as of a query;
+    since: ISO 8601 with a zone.
     """
 
     where: str = Field("", max_length=2_000)
@@ -30,6 +31,7 @@ class BrowseIn(RequestBody):
     offset: int | None = None
     since: str = Field("", max_length=60)
     limit: int = Field(50, ge=1, le=MOST)
+    topic: str = Field("", max_length=249)
 
 
 class BrowsedMessageOut(fields_of(BrowsedMessage)):  # type: ignore[misc]

@@ -26,9 +26,13 @@ _TOPIC = with_examples({"Topic": {"servers": "broker-1:9092", "topic": "orders"}
 
 
 class BrokersIn(RequestBody):
-    """The brokers to ask, as in a source: secrets are names of secrets of the site."""
+    """The brokers to ask, as in a source: secrets are names of secrets of the site.
+
+    topic_pattern: only topics whose whole name matches.
+    """
 
     servers: str
+    topic_pattern: str = ""
     options: dict[str, str] = Field(default_factory=dict)
     secrets: dict[str, str] = Field(default_factory=dict)
 
@@ -42,7 +46,7 @@ class TopicStatusOut(fields_of(TopicStatus)):  # type: ignore[misc]
 
 @router.post("/{slug}/topics", response=list[dataclass_schema(ListedTopic)], openapi_extra=_BROKERS)  # type: ignore[misc]
 def find_topics(request: HttpRequest, slug: str, body: BrokersIn) -> Any:
-    """List the topics of brokers, which the list of destinations of the site must have."""
+    """List the topics of brokers that the list of destinations has, or those of a pattern."""
     return list_topics(caller(request), cluster_of(request), body.model_dump())
 
 

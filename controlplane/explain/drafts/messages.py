@@ -48,6 +48,7 @@ _FORMATS: Final = {
 class BrowseChoice:
     """Which messages are read: the newest, or those of a partition from an offset, or from a time.
 
+    `topic`: one of a pattern; empty: all.
     `where`: a condition over the columns of the stream, as of a query; empty: all, also those that
     are no records.
     """
@@ -57,6 +58,7 @@ class BrowseChoice:
     offset: int | None = None
     since: str = ""
     limit: int = field(default=50)
+    topic: str = ""
 
 
 def browse(actor: Actor, stream: Stream, choice: BrowseChoice) -> BrowsedTopic:
@@ -72,7 +74,7 @@ def browse(actor: Actor, stream: Stream, choice: BrowseChoice) -> BrowsedTopic:
     request = BrowseRequest(
         stream.cluster_id, stream.pk, json.dumps(stream.source), json.dumps(stream.schema),
         choice.where.strip(), choice.partition, choice.offset, since_ms, choice.limit,
-        f"{actor.name} messages", token=uuid4().hex,
+        f"{actor.name} messages", uuid4().hex, choice.topic,
     )  # fmt: skip
     return send(stream.cluster, request)
 
@@ -95,9 +97,10 @@ def sample(actor: Actor, cluster: Cluster, row: Mapping[str, Any]) -> TopicSampl
         f"{actor.name} messages", token=uuid4().hex,
     )  # fmt: skip
     browsed = send(cluster, request)
-    if isinstance(source, FileSource):
-        return TopicSample([], infer(b64decode(browsed.head), _FORMATS[FileFormat(source.format)]))
-    return _sample_of(row, browsed.messages)
+    if isinstance(source, TopicSource):
+        return _sample_of(source, browsed.messages)
+    assert isinstance(source, FileSource)
+    return TopicSample([], infer(b64decode(browsed.head), _FORMATS[FileFormat(source.format)]))
 
 
 def _generated(source: GeneratorSource) -> Inferred:
@@ -111,8 +114,8 @@ def _generated(source: GeneratorSource) -> Inferred:
     return Inferred(source.kind, 0, columns, _EVENT_TIME, {})
 
 
-def _sample_of(row: Mapping[str, Any], browsed: Sequence[BrowsedMessage]) -> TopicSample:
-    is_text = row.get("format") == MessageFormat.STRING
+def _sample_of(source: TopicSource, browsed: Sequence[BrowsedMessage]) -> TopicSample:
+    is_text = source.format == MessageFormat.STRING
     lines = "\n".join(
         json.dumps({"text": message.text}) if is_text else message.text
         for message in browsed
@@ -120,8 +123,8 @@ def _sample_of(row: Mapping[str, Any], browsed: Sequence[BrowsedMessage]) -> Top
     )
     if not lines:
         why = next((message.fault for message in browsed), "it has none")
-        raise Conflict("no_messages", f"The topic {row['topic']} has no message to read: {why}")
-    messages = [SampledMessage(m.partition, m.offset, m.sent_at, m.text) for m in browsed]
+        raise Conflict("no_messages", f"The {source.place} has no message to read: {why}")
+    messages = [SampledMessage(m.partition, m.offset, m.sent_at, m.text, m.topic) for m in browsed]
     return TopicSample(messages, infer(lines.encode(), Format.NDJSON))
 
 
@@ -135,14 +138,9 @@ def send(cluster: Cluster, request: BrowseRequest) -> BrowsedTopic:
 
 def _checked(stream: Stream, choice: BrowseChoice) -> int | None:
     """Return the time (ms) from which messages are read, None for none. Raises `Invalid`."""
-    faults: dict[str, list[str]] = {}
+    faults = _place_faults(stream, choice)
     if not 1 <= choice.limit <= MOST:
         faults["limit"] = [f"Must be 1 to {MOST}"]
-    for name in ("partition", "offset"):
-        if not 0 <= (getattr(choice, name) or 0) <= _MOST_OFFSET:
-            faults[name] = ["Must be a number from 0"]
-    if choice.offset is not None and choice.partition is None:
-        faults["partition"] = ["Name the partition of the offset"]
     since_ms = _ms(choice.since) if choice.since else None
     if choice.since and since_ms is None:
         faults["since"] = ["Must be a time with a zone (ISO 8601)"]
@@ -151,6 +149,18 @@ def _checked(stream: Stream, choice: BrowseChoice) -> int | None:
     if faults:
         raise Invalid(faults)
     return since_ms
+
+
+def _place_faults(stream: Stream, choice: BrowseChoice) -> dict[str, list[str]]:
+    faults: dict[str, list[str]] = {}
+    for name in ("partition", "offset"):
+        if not 0 <= (getattr(choice, name) or 0) <= _MOST_OFFSET:
+            faults[name] = ["Must be a number from 0"]
+    if choice.offset is not None and choice.partition is None:
+        faults["partition"] = ["Name the partition of the offset"]
+    if choice.topic and not stream.source.get("topic_pattern"):
+        faults["topic"] = ["The source of the stream is no pattern of topics"]
+    return faults
 
 
 def _ms(text: str) -> int | None:

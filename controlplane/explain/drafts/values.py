@@ -89,11 +89,15 @@ class BrowseRequest:
     limit: int
     user: str
     token: str
+    topic: str = ""
 
 
 @dataclass(frozen=True)
 class BrowsedMessage:
-    """A message; `text`: its record as JSON, else its value; `fault`: why it is not a record."""
+    """A message; `text`: its record as JSON, else its value; `fault`: why it is not a record.
+
+    `topic`: of a pattern that of the message, else empty.
+    """
 
     partition: int
     offset: int
@@ -101,6 +105,7 @@ class BrowsedMessage:
     key: str
     text: str
     fault: str
+    topic: str = ""
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,10 @@ from controlplane.wire.topics.clients import (
     consumer_of,
     ends_of,
     newest_messages,
-    partitions_of,
+    places_of,
     topics_of,
 )
+from controlplane.wire.topics.places import TooManyTopics, matching
 from controlplane.wire.topics.source import TopicSource
 
 _RETRY_S: Final = 5
@@ -52,29 +53,34 @@ class ListedTopic:
 
 @dataclass(frozen=True)
 class SampledMessage:
-    """A message of a sample; `text`: its value as text."""
+    """A message of a sample; `text`: its value as text; `topic`: of a pattern, else empty."""
 
     partition: int
     offset: int
     sent_at: datetime
     text: str
+    topic: str = ""
 
 
 @dataclass(frozen=True)
 class TopicSample:
-    """The newest messages of a topic, newest first, and the schema that they suggest."""
+    """The newest messages of topics, newest first, and the schema that they suggest."""
 
     messages: Sequence[SampledMessage]
     proposed: Inferred
 
 
 def list_topics(actor: Actor, cluster: Cluster, row: Mapping[str, Any]) -> list[ListedTopic]:
-    """Return the topics of brokers by name; `row`: a source, whose topic does not matter.
+    """Return the topics of brokers by name, those of a pattern only if `row`, a source, has one.
 
     Raises `Forbidden`, `Invalid`, and `Away` if the brokers do not answer.
     """
-    with _consumer(actor, cluster, {"topic": _ANY} | dict(row)) as (consumer, _):
-        return [ListedTopic(name, count) for name, count in sorted(topics_of(consumer).items())]
+    pattern = row.get("topic_pattern", "")
+    known = dict(row) if pattern else dict(row) | {"topic": _ANY}
+    with _consumer(actor, cluster, known) as (consumer, _):
+        topics = topics_of(consumer)
+        topics = matching(pattern, topics) if pattern else topics
+        return [ListedTopic(name, count) for name, count in sorted(topics.items())]
 
 
 def sample_topic(actor: Actor, cluster: Cluster, row: Mapping[str, Any]) -> TopicSample:
@@ -83,16 +89,18 @@ def sample_topic(actor: Actor, cluster: Cluster, row: Mapping[str, Any]) -> Topi
     Raises as `list_topics`, and `Conflict` (no_messages).
     """
     with _consumer(actor, cluster, row) as (consumer, source):
-        ends = ends_of(consumer, source.topic, partitions_of(consumer, source.topic))
-        newest = newest_messages(consumer, source.topic, ends, _OF_PARTITION)
+        ends = ends_of(consumer, places_of(consumer, source))
+        count = min(_OF_PARTITION, -(-_MESSAGES // max(1, len(ends))))
+        newest = newest_messages(consumer, ends, count)
     newest.sort(key=lambda message: -message.timestamp()[1])
     lines = _lines([message.value() for message in newest[:_MESSAGES]])
     if not lines:
-        raise Conflict("no_messages", f"The topic {source.topic} has no message to read")
+        raise Conflict("no_messages", f"The {source.place} has no message to read")
     messages = [
         SampledMessage(
             message.partition() or 0, message.offset() or 0,
             moment_of(max(0, message.timestamp()[1])), _text(message.value()),
+            (message.topic() or "") if source.topic_pattern else "",
         )
         for message in newest[:_MESSAGES]
     ]  # fmt: skip
@@ -127,6 +135,8 @@ def _consumer(
         raise Invalid({f"source.{name}": [why] for name, why in error.fields.items()}) from None
     except NoSuchTopic as error:
         raise Invalid({"source.topic": [str(error)]}) from None
+    except TooManyTopics as error:
+        raise Invalid({"source.topic_pattern": [str(error)]}) from None
     except (LogUnavailable, KafkaException) as error:
         raise Away("brokers_away", f"The brokers do not respond: {error}", _RETRY_S) from None
 

@@ -77,7 +77,7 @@ _MOVES: Final = _list_of(_form("Move", {"bytes": Required[Whole], "waited": Requ
 _ARRIVALS: Final = _list_of(_form("Arrival", {"gap_ms": Required[Number | None]}))
 _TOPIC: Final = _form("Topic", {
     "identity": Required[Text], "mark_ms": Required[Whole | None], "size": Required[Whole],
-    "is_active": Required[bool],
+    "is_active": Required[bool], "topics": list[Text],
     # Those of before 2026-12 have no time at which the partition was added.
     "partitions": Required[dict[Name, (
         tuple[Whole, Whole | None, Whole | None, Whole, Whole, Whole, Whole]

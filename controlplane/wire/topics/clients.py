@@ -1,7 +1,7 @@
 """Consumers of a team's topic: their settings, with secrets that only the site knows."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from confluent_kafka import (
@@ -20,6 +20,7 @@ from controlplane.wire.log.kafka_clients import new_client
 from controlplane.wire.log.kafka_reader import LOG_SETTINGS
 from controlplane.wire.network.secrets import NoSecret, SecretOf, named_secret
 from controlplane.wire.topics.base import BadSource
+from controlplane.wire.topics.places import STRIDE, Place, TooManyTopics, matching
 from controlplane.wire.topics.source import SECRETS, TopicSource
 from controlplane.wire.topics.tokens import with_tokens
 
@@ -132,41 +133,51 @@ def partitions_of(consumer: Consumer, topic: str) -> list[int]:
     return sorted(metadata.partitions)
 
 
-def ends_of(
-    consumer: Consumer, topic: str, partitions: Sequence[int]
-) -> dict[int, tuple[int, int]]:
+def places_of(consumer: Consumer, source: TopicSource, known: Iterable[str] = ()) -> list[Place]:
+    """Return the partitions of the topic of a source, or of all topics that match its pattern.
+
+    `known`: as of `matching`. Raises `NoSuchTopic`, `TooManyTopics` and `SourceUnavailable`.
+    """
+    if source.topic:
+        numbers = partitions_of(consumer, source.topic)
+        if len(numbers) > STRIDE:
+            raise TooManyTopics(f"the topic has more than {STRIDE:,} partitions")
+        return [Place(source.topic, number) for number in numbers]
+    found = matching(source.topic_pattern, topics_of(consumer), known)
+    return [Place(name, number) for name, count in found.items() for number in range(count)]
+
+
+def ends_of(consumer: Consumer, places: Collection[Place]) -> dict[Place, tuple[int, int]]:
     """Return the first offset and the end offset of each partition. Raises `SourceUnavailable`."""
-    first = _offsets(consumer, topic, dict.fromkeys(partitions, _FIRST))
-    end = _offsets(consumer, topic, dict.fromkeys(partitions, _END))
-    return {number: (first[number], end[number]) for number in partitions}
+    first = _offsets(consumer, dict.fromkeys(places, _FIRST))
+    end = _offsets(consumer, dict.fromkeys(places, _END))
+    return {place: (first[place], end[place]) for place in places}
 
 
-def offsets_at(
-    consumer: Consumer, topic: str, partitions: Iterable[int], time_ms: int
-) -> dict[int, int]:
+def offsets_at(consumer: Consumer, places: Iterable[Place], time_ms: int) -> dict[Place, int]:
     """Return by partition the offset of the first message that is not older than a time.
 
     Without such a message, the end offset. Raises `SourceUnavailable`.
     """
-    times = dict.fromkeys(partitions, time_ms)
-    offsets = _offsets(consumer, topic, times)
-    late = {number: _END for number, offset in offsets.items() if offset < 0}
-    return offsets | (_offsets(consumer, topic, late) if late else {})
+    offsets = _offsets(consumer, dict.fromkeys(places, time_ms))
+    late = {place: _END for place, offset in offsets.items() if offset < 0}
+    return offsets | _offsets(consumer, late)
 
 
-def committed_offsets(consumer: Consumer, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+def committed_offsets(consumer: Consumer, places: Collection[Place]) -> dict[Place, int]:
     """Return the offsets that the consumer's group has committed. Raises `SourceUnavailable`."""
-    places = [TopicPartition(topic, number) for number in partitions]
+    if not places:
+        return {}
     try:
-        answer = consumer.committed(places, timeout=TIMEOUT_S)
+        answer = consumer.committed([TopicPartition(*p) for p in places], timeout=TIMEOUT_S)
     except KafkaException as error:
         raise unavailable(error) from error
-    return {place.partition: place.offset for place in answer if place.offset >= 0}
+    return {Place(p.topic, p.partition): p.offset for p in answer if p.offset >= 0}
 
 
-def commit_offsets(consumer: Consumer, topic: str, offsets: Mapping[int, int]) -> None:
+def commit_offsets(consumer: Consumer, offsets: Mapping[Place, int]) -> None:
     """Commit offsets for the consumer's group. Raises `SourceUnavailable`."""
-    places = [TopicPartition(topic, number, offset) for number, offset in offsets.items()]
+    places = [TopicPartition(*place, offset) for place, offset in offsets.items()]
     try:
         consumer.commit(offsets=places, asynchronous=False)
     except KafkaException as error:
@@ -174,34 +185,37 @@ def commit_offsets(consumer: Consumer, topic: str, offsets: Mapping[int, int]) -
 
 
 def newest_messages(
-    consumer: Consumer, topic: str, ends: Mapping[int, tuple[int, int]], count: int
+    consumer: Consumer, ends: Mapping[Place, tuple[int, int]], count: int
 ) -> "list[Message[Any, Any]]":
     """Return up to `count` of the newest messages of each partition that come within 5 s."""
-    ranges = {number: (max(first, end - count), end) for number, (first, end) in ends.items()}
-    return messages_between(consumer, topic, ranges, _MOST_BYTES)
+    ranges = {place: (max(first, end - count), end) for place, (first, end) in ends.items()}
+    return messages_between(consumer, ranges, _MOST_BYTES)
 
 
 def messages_between(
-    consumer: Consumer, topic: str, ranges: Mapping[int, tuple[int, int]], most_bytes: int
+    consumer: Consumer, ranges: Mapping[Place, tuple[int, int]], most_bytes: int
 ) -> "list[Message[Any, Any]]":
     """Return the messages of ranges of offsets that come within 5 s, up to a number of bytes."""
-    starts = {number: start for number, (start, stop) in ranges.items() if stop > start}
-    consumer.assign([TopicPartition(topic, number, start) for number, start in starts.items()])
+    starts = {place: start for place, (start, stop) in ranges.items() if stop > start}
+    consumer.assign([TopicPartition(*place, start) for place, start in starts.items()])
     waiting, deadline, messages = set(starts), time.monotonic() + TIMEOUT_S, list[Any]()
     size = 0
     while waiting and size < most_bytes and time.monotonic() < deadline:
         for message in consumer.consume(_FETCHED, timeout=0.5):
-            number, offset = message.partition() or 0, message.offset() or 0
-            if message.error() is None and offset < ranges[number][1]:
+            place, offset = Place(message.topic() or "", message.partition() or 0), message.offset()
+            is_last = message.error() is not None or (offset or 0) + 1 >= ranges[place][1]
+            if message.error() is None and (offset or 0) < ranges[place][1]:
                 messages.append(message)
                 size += len(message)
-            if message.error() is not None or offset + 1 >= ranges[number][1]:
-                waiting.discard(number)
+            if is_last:
+                waiting.discard(place)
     return messages
 
 
-def _offsets(consumer: Consumer, topic: str, times: Mapping[int, int]) -> dict[int, int]:
-    places = [TopicPartition(topic, number, time) for number, time in times.items()]
+def _offsets(consumer: Consumer, times: Mapping[Place, int]) -> dict[Place, int]:
+    if not times:
+        return {}
+    places = [TopicPartition(*place, time) for place, time in times.items()]
     try:
         answer = consumer.offsets_for_times(places, timeout=TIMEOUT_S)
     except KafkaException as error:
@@ -209,4 +223,4 @@ def _offsets(consumer: Consumer, topic: str, times: Mapping[int, int]) -> dict[i
     for place in answer:
         if place.error is not None:
             raise SourceUnavailable(str(place.error))
-    return {place.partition: place.offset for place in answer}
+    return {Place(place.topic, place.partition): place.offset for place in answer}

@@ -48,6 +48,7 @@ class SourceCut:
     `identity`: of the source (`StreamSource.identity`); `partitions`: by number. `mark_ms`: the
     watermark of the stream for the records after the cut before, None for none; it never falls.
     `size`: mean bytes of a message, 0 while unknown. `is_active`: whether a partition is not idle.
+    `topics`: of a pattern all that were read so far, in the order of their numbers (`place_of`).
     """
 
     identity: str
@@ -55,20 +56,24 @@ class SourceCut:
     mark_ms: int | None = None
     size: int = 0
     is_active: bool = True
+    topics: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the cut as JSON values."""
         partitions = {str(number): list(place) for number, place in self.partitions.items()}
         return {
             "identity": self.identity, "partitions": partitions, "mark_ms": self.mark_ms,
-            "size": self.size, "is_active": self.is_active,
+            "size": self.size, "is_active": self.is_active, "topics": list(self.topics),
         }  # fmt: skip
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> "SourceCut":
         """Return the cut that `to_json` wrote."""
         partitions = {int(number): PartitionPosition(*p) for number, p in row["partitions"].items()}
-        return cls(row["identity"], partitions, row["mark_ms"], row["size"], row["is_active"])
+        topics = tuple(row.get("topics", ()))
+        return cls(
+            row["identity"], partitions, row["mark_ms"], row["size"], row["is_active"], topics
+        )
 
     def records_since(self, before: "SourceCut | None") -> int:
         """Return how many offsets lie between two cuts."""

@@ -14,6 +14,7 @@ from controlplane.wire.network.destinations import address_of, addresses
 from controlplane.wire.network.secrets import secret_names_fault
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.topics.base import TOPIC, BadSource, StreamSource, metadata_faults
+from controlplane.wire.topics.places import STRIDE, pattern_fault
 from controlplane.wire.topics.tokens import CLIENT, CLIENT_SECRET, ENDPOINT, MECHANISM, SCOPE
 
 # Settings of the client that a declaration may set; others could load code or read files.
@@ -34,9 +35,9 @@ SECRETS: Final = frozenset(
 )
 # The secret with the login of the registry, "user:password", which no client of brokers has.
 REGISTRY_SECRET: Final = "registry"  # noqa: S105 - no secret, but what it is for
-_MAX_PARTITIONS: Final = 10_000
 _MAX_OFFSET: Final = 2**53
 _MAX_DEFINITION: Final = 256 * 1024
+_MAX_NAME: Final = 249
 _URL: Final = re.compile(r"https?://[A-Za-z0-9.\[\]:_-]+(/[A-Za-z0-9._~/-]*)?")
 
 
@@ -81,6 +82,7 @@ class Metadata(StrEnum):
     OFFSET = "offset"
     KEY = "key"
     OPERATION = "operation"
+    TOPIC = "topic"
 
 
 class OnLoss(StrEnum):
@@ -92,10 +94,12 @@ class OnLoss(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class TopicSource(StreamSource):
-    """A topic that is read in place.
+    """A topic, or all topics whose names match a pattern, that are read in place.
 
-    `servers`: "host:port,…". `start`: earliest, latest, or an ISO 8601 time with a zone; `offsets`:
-    where partitions start that do not start there. `metadata`: column by what it has of a message.
+    `servers`: "host:port,…". `topic_pattern`: a regular expression (RE2) of whole names, instead of
+    a `topic`; internal topics never match. `start`: earliest, latest, or an ISO 8601 time with a
+    zone, for topics of the first answer; `offsets`: where partitions start that do not start there.
+    `metadata`: column by what it has of a message.
     `group`: the consumer group to which offsets are committed, empty for a default. `on_loss`:
     `OnLoss`. `options`: settings of the client; `secrets`: by setting the name of its secret, which
     the environment of the site has. `registry`: the URL of a schema registry, empty for none;
@@ -109,10 +113,11 @@ class TopicSource(StreamSource):
     about: ClassVar[Mapping[str, str]] = MappingProxyType({
         "servers": "`host:port,…` of the brokers",
         "topic": "the name of the topic",
+        "topic_pattern": "instead: a regular expression of names of topics, also later ones",
         "format": "`json`, `csv`, `avro`, `protobuf` or `string`",
         "start": "`earliest`, `latest` or a time with a zone",
         "offsets": "by partition: where it starts instead",
-        "metadata": "by column: `timestamp`, `partition`, `offset`, `key` or `operation`",
+        "metadata": "by column: `timestamp`, `partition`, `offset`, `key`, `operation` or `topic`",
         "group": "consumer group; empty: `weir-<cluster>-<stream id>`",
         "on_loss": "if unread messages are gone: `stop` or `skip`",
         "options": "settings of the client",
@@ -127,7 +132,8 @@ class TopicSource(StreamSource):
     })  # fmt: skip
 
     servers: str
-    topic: str
+    topic: str = ""
+    topic_pattern: str = ""
     format: str = MessageFormat.JSON
     start: str = "earliest"
     offsets: Mapping[str, int] = field(default_factory=dict)
@@ -158,12 +164,18 @@ class TopicSource(StreamSource):
     @property
     def identity(self) -> str:
         """Return what makes offsets of two declarations offsets of the same messages."""
-        return f"{self.servers}/{self.topic}"
+        return f"{self.servers}/{self.topic or f'~{self.topic_pattern}'}"
+
+    @property
+    def name(self) -> str:
+        """Return the name of the topic, or the pattern."""
+        return self.topic or self.topic_pattern
 
     @property
     def place(self) -> str:
         """Return what is read."""
-        return f"topic {self.topic} at {self.servers}"
+        what = f"topic {self.topic}" if self.topic else f"topics that match {self.topic_pattern}"
+        return f"{what} at {self.servers}"
 
     @property
     def is_decoded(self) -> bool:
@@ -217,6 +229,7 @@ _TYPES: Final = {
     Metadata.OFFSET: "int64",
     Metadata.KEY: "string",
     Metadata.OPERATION: "string",
+    Metadata.TOPIC: "string",
 }
 
 
@@ -224,13 +237,14 @@ def _faults(source: TopicSource) -> Iterable[tuple[str, str]]:
     servers = source.servers.split(",")
     wrong = [server for server in servers if not is_server(server)]
     yield "servers", f"{wrong[0][:100]!r} is not host:port" if wrong else ""
-    yield "topic", "" if is_topic(source.topic) else "is not a name of a topic"
+    yield from _faults_of_name(source)
     yield "format", _not_in(source.format, MessageFormat)
     yield "on_loss", _not_in(source.on_loss, OnLoss)
     yield "start", "" if _is_start(source.start) else "must be earliest, latest or a time with zone"
     yield "offsets", "" if _are_offsets(source.offsets) else "must be an offset by partition"
     yield "metadata", next((t for v in source.metadata.values() if (t := _not_in(v, Metadata))), "")
-    yield "group", "must have at most 249 characters" if len(source.group) > 249 else ""  # noqa: PLR2004
+    is_long = len(source.group) > _MAX_NAME
+    yield "group", f"must have at most {_MAX_NAME} characters" if is_long else ""
     yield "options", _unknown(source.options, OPTIONS)
     yield "secrets", _unknown(source.secrets, SECRETS | {REGISTRY_SECRET})
     yield "secrets", secret_names_fault(source.secrets)
@@ -243,6 +257,20 @@ def _faults(source: TopicSource) -> Iterable[tuple[str, str]]:
     yield from _faults_of_format(source)
 
 
+def _faults_of_name(source: TopicSource) -> Iterable[tuple[str, str]]:
+    pattern = source.topic_pattern
+    if bool(pattern) == bool(source.topic):
+        yield "topic", "give the name of a topic, or a topic_pattern"
+    elif source.topic:
+        yield "topic", "" if is_topic(source.topic) else "is not a name of a topic"
+    else:
+        is_long = len(pattern) > _MAX_NAME
+        why = f"must have at most {_MAX_NAME} characters" if is_long else pattern_fault(pattern)
+        yield "topic_pattern", why
+        yield "offsets", "need the name of one topic" if source.offsets else ""
+        yield "produce", "needs the name of one topic" if source.produce else ""
+
+
 def _faults_of_format(source: TopicSource) -> Iterable[tuple[str, str]]:
     for name, kind in (("envelope", MessageEnvelope), ("updates", OnChange), ("deletes", OnChange)):
         yield name, _not_in(getattr(source, name), kind)
@@ -250,7 +278,7 @@ def _faults_of_format(source: TopicSource) -> Iterable[tuple[str, str]]:
     yield "registry", "" if is_url else "must be http(s)://host:port/path, without a login"
     is_long = len(source.definition) > _MAX_DEFINITION
     yield "definition", f"must have at most {_MAX_DEFINITION:,} characters" if is_long else ""
-    is_named = len(source.message) <= 249 and not (source.message and source.registry)  # noqa: PLR2004
+    is_named = len(source.message) <= _MAX_NAME and not (source.message and source.registry)
     yield "message", "" if is_named else "is a name, and belongs to a definition"
     if source.format in {MessageFormat.AVRO, MessageFormat.PROTOBUF}:
         is_known = bool(source.registry) != bool(source.definition)
@@ -285,7 +313,7 @@ def _is_start(text: str) -> bool:
 
 
 def _are_offsets(offsets: Mapping[str, int]) -> bool:
-    return len(offsets) <= _MAX_PARTITIONS and all(
+    return len(offsets) <= STRIDE and all(
         name.isdecimal() and isinstance(offset, int) and 0 <= offset <= _MAX_OFFSET
         for name, offset in offsets.items()
     )

@@ -52,6 +52,24 @@ def test_a_topic_is_listed_sampled_and_declared(operator: Actor, sf: Cluster, br
     assert stream.source == place
 
 
+def test_all_topics_that_match_are_listed_sampled_and_declared(
+    operator: Actor, sf: Cluster, broker: str
+) -> None:
+    browser = browser_of(operator)
+    create_topic(broker, "payments", 1)
+    place = {"servers": broker, "topic_pattern": "ord.*", "start": "earliest", "on_loss": "stop"}
+    listed = text(browser.post(NEW, place | {"action": "topics"}))
+    assert ("orders (2)" in listed, "payments (1)" in listed) == (True, False)
+    sampled = text(browser.post(NEW, place | {"action": "topic"}))
+    for part in ("orders-0", "orders-1", "placed_at", 'value="ord.*"'):
+        assert part in sampled
+    given = place | {"column": ["1"], "name-1": "placed_at", "type-1": "timestamp(ms)"}
+    given |= {"stream": "orders", "action": "declare", "event_time": "placed_at"}
+    answer = browser.post(NEW, given)
+    assert answer.status_code == 302, text(answer)
+    assert Stream.objects.get(name="orders").source == place
+
+
 def test_lag_and_states_are_shown_in_the_list_and_on_the_page(
     operator: Actor, sf: Cluster, redis_client: "redis.Redis"
 ) -> None:
@@ -62,12 +80,12 @@ def test_lag_and_states_are_shown_in_the_list_and_on_the_page(
     line = "was added in the last hour: keys may have moved between partitions"
     partition = {
         "partition": 7, "offset": 4, "first": 0, "end": 12_349, "unread": 12_345, "seconds": 61.25,
-        "state": "added", "lost": 0, "line": line,
+        "state": "added", "lost": 0, "line": line, "topic": "orders-eu",
     }  # fmt: skip
     row = {"clock_ms": 1_700_000_000_000, "error": "no broker answers", "partitions": [partition]}
     redis_client.hset(keys.topics_key("sf"), str(stream.pk), json.dumps(row))
     page = text(browser.get(f"/clusters/sf/streams/{stream.pk}/"))
-    for part in (line, "The source does not respond", "no broker answers", "Browse"):
+    for part in (line, "orders-eu-7", "The source cannot be read", "no broker answers", "Browse"):
         assert part in page
     listed = text(browser.get("/clusters/sf/streams/"))
     assert "61.250 s" in listed

@@ -63,7 +63,7 @@ class SourcePlanner:
     """
 
     cluster: str
-    _watchers: dict[int, tuple[str, SourceWatcher]] = field(default_factory=dict)
+    _watchers: dict[int, tuple[StreamSource, SourceWatcher]] = field(default_factory=dict)
     _waiting: set[int] = field(default_factory=set)
 
     def next_cuts(
@@ -86,7 +86,8 @@ class SourcePlanner:
         result, count = {}, max(1, len(sources))
         self._waiting.clear()
         for stream, source in sources.items():
-            known, state = before.get(stream), self._watcher(stream, table).state()
+            known = before.get(stream)
+            state = self._watcher(stream, source, known).state()
             if known is not None and _is_waiting(known, source, table, stream):
                 self._waiting.add(stream)
                 result[stream] = waiting_cut(known, state)
@@ -124,19 +125,23 @@ class SourcePlanner:
     def commit(self, cuts: Mapping[int, SourceCut]) -> None:
         """Let the sources have the offsets of a finished batch."""
         for stream, cut in cuts.items():
-            if stream in self._watchers:
-                self._watchers[stream][1].commit(committed_of(cut))
+            source, watcher = self._watchers.get(stream, (None, None))
+            if source is not None and watcher is not None and cut.identity == source.identity:
+                watcher.commit(committed_of(cut))
 
-    def _watcher(self, stream: int, table: CompiledTable) -> SourceWatcher:
-        source = table.table.sources[stream]
-        text = source.to_text()
+    def _watcher(self, stream: int, source: StreamSource, cut: SourceCut | None) -> SourceWatcher:
+        """Return what follows a source, and numbers topics as its cut does."""
+        topics = cut.topics if cut is not None and cut.identity == source.identity else ()
         known = self._watchers.get(stream)
-        if known is None or known[0] != text:
-            if known is not None:
-                known[1].close()
-            watcher = module_of(source, "latest").WATCHER(source, self.cluster, stream)
-            known = self._watchers[stream] = text, watcher
-        return known[1]
+        if known is not None:
+            if known[0] == source and known[1].state().topics[: len(topics)] == topics:
+                return known[1]
+            known[1].close()
+        watcher: SourceWatcher = module_of(source, "latest").WATCHER(
+            source, self.cluster, stream, topics
+        )
+        self._watchers[stream] = source, watcher
+        return watcher
 
 
 def _is_waiting(cut: SourceCut, source: StreamSource, table: CompiledTable, stream: int) -> bool:

@@ -9,6 +9,7 @@ import redis
 from controlplane.wire import keys
 from controlplane.wire.log.values import StreamBacklog
 from controlplane.wire.topics.cut import PartitionPosition, SourceCut
+from controlplane.wire.topics.places import place_of
 from workers.pipeline.sources.plan import PartitionState, SourceState, partition_state
 
 _LINES: Final = {
@@ -44,8 +45,8 @@ def backlog_of(cut: SourceCut, state: SourceState, clock_ms: int) -> StreamBackl
 def status_of(cut: SourceCut | None, state: SourceState, clock_ms: int) -> dict[str, Any]:
     """Return the state of a source as JSON values.
 
-    `partitions`: by number offset, first offset, end, unread messages, seconds behind, state and a
-    line about it; `error`: why its place does not answer.
+    `partitions`: by number topic (of a pattern), partition, offset, first offset, end, unread
+    messages, seconds behind, state and a line about it; `error`: why its place does not answer.
     """
     partitions = {} if cut is None else cut.partitions
     rows = [_row(number, place, state, clock_ms) for number, place in sorted(partitions.items())]
@@ -60,7 +61,8 @@ def _row(
     seconds = (clock_ms - place.appended_ms) / 1000 if unread and place.appended_ms else 0.0
     first, end = ends or (0, 0)
     return {
-        "partition": number, "offset": place.offset, "first": first, "end": end, "unread": unread,
+        **place_of(state.topics, number)._asdict(), "offset": place.offset, "first": first,
+        "end": end, "unread": unread,
         "seconds": round(max(0.0, seconds), 3), "state": known, "line": _LINES[known],
         "lost": max(0, first - place.offset) if known is PartitionState.LOST else 0,
     }  # fmt: skip

@@ -12,6 +12,7 @@ from controlplane.wire.topics.cut import (
     active_partitions,
     combined_ms,
 )
+from controlplane.wire.topics.places import place_of
 
 # Messages of a batch while their size is unknown.
 FIRST_MESSAGES: Final = 1_000
@@ -23,13 +24,15 @@ _NEW_MS: Final = 3_600_000
 class SourceState:
     """What the place of a source answered last.
 
-    `ends`: by partition the first offset and the end offset; `starts`: where a reader starts that
-    has not read the partition yet; `error`: why the newest request failed, empty if it did not.
+    `ends`: by partition the first offset and the end offset; `starts`: where a reader starts, of
+    the partitions of the first answer, None before it; `error`: why the newest request failed,
+    empty if it did not. `topics`: as of a cut.
     """
 
     ends: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    starts: Mapping[int, int] = field(default_factory=dict)
+    starts: Mapping[int, int] | None = None
     error: str = ""
+    topics: tuple[str, ...] = ()
 
 
 class PartitionState(StrEnum):
@@ -43,12 +46,16 @@ class PartitionState(StrEnum):
 
 
 class PartitionRange(NamedTuple):
-    """The messages [start, stop) of a partition, and its position before them."""
+    """The messages [start, stop) of a partition, and its position before them.
+
+    `topic`: of a pattern that of the partition, else empty.
+    """
 
     partition: int
     start: int
     stop: int
     before: PartitionPosition
+    topic: str = ""
 
 
 class SourceRanges(NamedTuple):
@@ -102,11 +109,13 @@ def next_cut(
     counted, as the source declares. `limit`: messages of the batch.
     """
     if before is None or before.identity != source.identity:
+        if state.starts is None:
+            return None
         placed = {
             number: PartitionPosition(offset, active_ms=clock_ms)
             for number, offset in state.starts.items()
         }
-        return SourceCut(source.identity, placed) if placed else None
+        return SourceCut(source.identity, placed, topics=state.topics)
     partitions = dict(before.partitions)
     # All messages of a partition that was added since are new.
     added = state.ends.keys() - partitions.keys()
@@ -125,7 +134,9 @@ def next_cut(
     same = (mark_ms, is_active) == (before.mark_ms, before.is_active)
     if same and _offsets(partitions) == _offsets(before.partitions):
         return before
-    return replace(before, partitions=partitions, mark_ms=mark_ms, is_active=is_active)
+    return replace(
+        before, partitions=partitions, mark_ms=mark_ms, is_active=is_active, topics=state.topics
+    )
 
 
 def waiting_cut(cut: SourceCut, state: SourceState) -> SourceCut:
@@ -204,11 +215,12 @@ def parts_of(
     known = before if before is not None and before.identity == end.identity else None
     ranges: dict[int, list[PartitionRange]] = {split: [] for split in splits}
     offset = splits.index(first) if first in splits else 0
-    for number, place in sorted(end.partitions.items()):
+    for rank, (number, place) in enumerate(sorted(end.partitions.items())):
         begin = None if known is None else known.partitions.get(number)
         if begin is not None and begin.offset < place.offset and not is_skipped:
-            split = splits[(offset + number) % len(splits)]
-            ranges[split].append(PartitionRange(number, begin.offset, place.offset, place))
+            topic = place_of(end.topics, number).topic
+            item = PartitionRange(number, begin.offset, place.offset, place, topic)
+            ranges[splits[(offset + rank) % len(splits)]].append(item)
     is_marked = end.mark_ms is not None and (known is None or known.mark_ms != end.mark_ms)
     return {
         split: SourceRanges(

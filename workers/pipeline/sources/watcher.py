@@ -20,14 +20,15 @@ class PlaceWatcher(ABC):
     """Follows a place in a thread, so that the planning of a batch never waits for it.
 
     `failures`: the errors of a place that is away; the thread tries again after `period_s`.
+    `topics`: as of a cut, those that a former process has read.
     """
 
     failures: ClassVar[tuple[type[Exception], ...]] = (WireError,)
     period_s: ClassVar[float]
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, topics: tuple[str, ...] = ()) -> None:
         self._name = name
-        self._state = SourceState()
+        self._state = SourceState(topics=topics)
         self._offsets: Mapping[int, int] = {}
         self._ready, self._stopped = Event(), Event()
 

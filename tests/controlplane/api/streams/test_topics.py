@@ -16,6 +16,7 @@ from controlplane.connections import redis_client
 from controlplane.models import Alert, AuditEntry, Cluster, Policy, Stream
 from controlplane.topology.rows import current_table
 from controlplane.wire import keys
+from controlplane.wire.topics import places
 from tests.controlplane.api.callers import get, post, scripted
 from tests.support.topics import TopicProducer, create_topic, running_broker
 
@@ -103,6 +104,28 @@ def test_a_wrong_source_is_refused_with_its_field(
     assert not Stream.objects.filter(name="orders").exists()
 
 
+def test_a_stream_is_declared_as_a_pattern_of_topics(script: Client, sf: Cluster) -> None:
+    source = {"servers": "127.0.0.1:9092", "topic_pattern": "orders-.*"}
+    assert declare(script, source).status_code == 200
+    assert Stream.objects.get(name="orders").source == source
+    (part,) = [part for part in description_of(sf).streams if part.name == "orders"]
+    assert part.source is not None
+    assert part.source.model_dump(exclude_defaults=True) == source
+    answer = declare(script, source | {"topic": "orders"})
+    assert (answer.status_code, "source.topic" in answer.content.decode()) == (422, True)
+
+
+def test_too_many_topics_are_refused_when_they_are_listed(
+    script: Client, broker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "MOST_PARTITIONS", 2)
+    for path in ("topics", "topics/sample"):
+        row = {"servers": broker, "topic_pattern": "orders"}
+        answer = post(script, f"/clusters/sf/{path}", row)
+        assert answer.status_code == 422
+        assert "source.topic_pattern" in answer.content.decode()
+
+
 def test_a_topic_needs_an_event_time(script: Client) -> None:
     answer = declare(script, SOURCE, {"columns": SCHEMA["columns"]})
     assert (answer.status_code, "source.event_time" in answer.content.decode()) == (422, True)
@@ -128,6 +151,11 @@ def test_topics_are_listed_and_sampled_before_a_stream_is_declared(
     assert {message["partition"] for message in sample["messages"]} == {0, 1, 2}
     names = [column["name"] for column in sample["proposed"]["columns"]]
     assert names == ["at", "country", "items"]
+    pattern = {"servers": broker, "topic_pattern": "ord.*s|none"}
+    listed = post(script, "/clusters/sf/topics", pattern).json()
+    assert listed == [{"topic": "orders", "partitions": 3}]
+    sample = post(script, "/clusters/sf/topics/sample", pattern).json()
+    assert {message["topic"] for message in sample["messages"]} == {"orders"}
     missing = post(script, "/clusters/sf/topics/sample", place | {"topic": "none"})
     assert (missing.status_code, "source.topic" in missing.content.decode()) == (422, True)
 
@@ -168,7 +196,7 @@ def test_the_lag_of_each_partition_is_read_from_the_pipeline(
     assert get(script, f"{STREAMS}/orders").json()["lag_s"] is None
     partition = status(Stream.objects.get(name="orders"))
     found = get(script, path).json()
-    assert found["partitions"] == [partition]
+    assert found["partitions"] == [partition | {"topic": ""}]
     assert (found["unread"], found["lag_s"], found["error"]) == (5, 1.5, "")
     streams = get(script, STREAMS).json()["streams"]
     (listed,) = [row for row in streams if row["name"] == "orders"]
@@ -190,7 +218,11 @@ def test_the_lag_of_each_partition_is_read_from_the_pipeline(
         ({"state": "lost", "line": "the broker has deleted messages"}, "(partition 0)"),
         ({"state": "recreated", "line": "it was created again"}, "it was created again"),
         ({"state": "added", "line": "was added in the last hour"}, "was added in the last hour"),
-        ({"error": "no answer"}, "the source does not respond: no answer"),
+        (
+            {"state": "missing", "line": "does not exist any more", "topic": "orders-eu"},
+            "does not exist any more (partition orders-eu-0)",
+        ),
+        ({"error": "no answer"}, "the source cannot be read: no answer"),
     ],
 )
 def test_a_topic_that_is_behind_or_has_changed_is_alerted(

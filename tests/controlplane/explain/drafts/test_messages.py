@@ -111,6 +111,7 @@ def test_messages_are_read_from_a_place_and_by_a_condition(
     times = [row.sent_at.microsecond // 1000 for row in since.messages]
     assert times == [100, *range(29, 19, -1)]
     for choice, field in (
+        (BrowseChoice(topic="orders"), "topic"),
         (BrowseChoice("country >"), "where"), (BrowseChoice("missing = 1"), "where"),
         (BrowseChoice(offset=3), "partition"), (BrowseChoice(since="today"), "since"),
         (BrowseChoice(limit=1000), "limit"),
@@ -127,6 +128,25 @@ def test_messages_are_read_from_a_place_and_by_a_condition(
         browse(viewer, stream, BrowseChoice())
     with pytest.raises(Conflict, match="in the log of the cluster"):
         browse(operator, sf.streams.get(name="s0"), BrowseChoice())
+
+
+def test_messages_of_a_pattern_are_read_of_all_topics_or_of_one(
+    operator: Actor, sf: Cluster, broker: str
+) -> None:
+    """Each is shown with its topic."""
+    create_topic(broker, "orders-eu", 1)
+    producer = TopicProducer(broker, "orders-eu")
+    producer.send(0, {"at": START_MS, "country": "FR", "amount": "1.5"}, START_MS + 200)
+    producer.flush()
+    stream = declared(operator, sf, servers=broker, topic_pattern="orders.*")
+    every = browse(operator, stream, BrowseChoice("amount > 0", limit=40))
+    assert [row.topic for row in every.messages] == ["orders-eu", *["orders"] * 30]
+    one = browse(operator, stream, BrowseChoice(topic="orders-eu", partition=0, offset=0))
+    assert [(row.topic, row.text[-6:]) for row in one.messages] == [("orders-eu", '"1.5"}')]
+    with pytest.raises(Away, match="payments has no partition"):
+        browse(operator, stream, BrowseChoice(topic="payments"))
+    page = browser_of(operator).get(f"/clusters/sf/streams/{stream.pk}/messages/").content.decode()
+    assert ('name="topic"' in page, "orders-eu-0" in page) == (True, True)
 
 
 def source_of(kind: str, folder: Path) -> dict[str, Any]:

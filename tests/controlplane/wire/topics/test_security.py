@@ -26,6 +26,7 @@ from controlplane.wire.topics.clients import (
     partitions_of,
     send_message,
 )
+from controlplane.wire.topics.places import Place
 from controlplane.wire.topics.source import TopicSource
 from tests.support.destinations import list_destinations
 from tests.support.gateway import Login, running_gateway
@@ -63,8 +64,9 @@ def exchanged(source: TopicSource) -> bytes | None:
     consumer = consumer_of(source, "g")
     try:
         assert partitions_of(consumer, source.topic) == [0, 1]
-        ends = ends_of(consumer, source.topic, [0])
-        (message,) = messages_between(consumer, source.topic, {0: (offset, ends[0][1])}, 1 << 20)
+        place = Place(source.topic, 0)
+        ends = ends_of(consumer, [place])
+        (message,) = messages_between(consumer, {place: (offset, ends[place][1])}, 1 << 20)
         return message.value()
     finally:
         consumer.close()

@@ -20,9 +20,17 @@ from controlplane.wire.schema import ColumnSpec, StreamSchema
 from controlplane.wire.sources.files import STORE_SECRET, FileSource
 from controlplane.wire.sources.generator import COLUMNS, EventKind, GeneratorSource
 from controlplane.wire.topics.base import StreamSource
+from controlplane.wire.topics.source import TopicSource
 from tests.support.object_store import BUCKET, REGION, ObjectStore
 from tests.support.whole_results import read_windows
-from tests.workers.pipeline.sources.sales import QUERY, REVENUE, SALES, START_MS, Messages
+from tests.workers.pipeline.sources.sales import (
+    HOUR_MS,
+    QUERY,
+    REVENUE,
+    SALES,
+    START_MS,
+    Messages,
+)
 from workers.pipeline.sources.generator.latest import ends_at
 from workers.pipeline.sources.generator.read import chunk_of
 
@@ -86,6 +94,71 @@ class TopicFeed(Messages):
     def total(self) -> int:
         """Return how many messages there are."""
         return len(self.sent) + self.bad
+
+
+class PatternFeed:
+    """Sales in all topics of a pattern; a third one is created when 100 were sent."""
+
+    schema = StreamSchema(
+        (*SALES.columns, ColumnSpec("shop", "string")), event_time="at", watermark_delay_s=120
+    )
+    query = QueryText(
+        {"n": "count(*)", "revenue": "sum(amount)", "most": "max(part)"}, key=["shop"],
+        window_s=3600,
+    )  # fmt: skip
+
+    def __init__(self, address: str, seed: int) -> None:
+        self.address, self.seed = address, seed
+        metadata = {"part": "partition", "shop": "topic"}
+        self.source = TopicSource(
+            address, topic_pattern=f"shop-{seed}-(?:a|b|new)", metadata=metadata
+        )
+        self.shops: dict[str, Messages] = {}
+        # No name of a topic that comes later is the last one.
+        for name, partitions in (("b", 2), ("a", 3), ("other", 1)):
+            self._add(name, partitions)
+        self.shops["other"].send(9)
+
+    def _add(self, name: str, partitions: int) -> None:
+        topic = f"shop-{self.seed}-{name}"
+        self.shops[name] = Messages(self.address, topic, self.seed + len(self.shops), partitions)
+
+    @property
+    def own(self) -> dict[str, Messages]:
+        """Return the messages of the topics that match."""
+        return {name: shop for name, shop in self.shops.items() if name != "other"}
+
+    @property
+    def bad(self) -> int:
+        """Return how many messages are unreadable."""
+        return sum(shop.bad for shop in self.own.values())
+
+    def send(self, count: int) -> None:
+        """Send messages to each topic; the clock of a new one is ahead of all others."""
+        if "new" not in self.shops and self.total() > 100:
+            newest = max(clock for shop in self.own.values() for clock in shop.clocks)
+            self._add("new", 2)
+            self.shops["new"].clocks = [newest + n * HOUR_MS for n in (4, 5)]
+        for shop in self.own.values():
+            shop.send(-(-count // len(self.own)))
+
+    def total(self) -> int:
+        """Return how many messages there are."""
+        return sum(len(shop.sent) for shop in self.own.values()) + self.bad
+
+    def expected(self) -> Windows:
+        """Return what DuckDB computes from the messages."""
+        result: Windows = {}
+        for name, shop in self.own.items():
+            rows = pd.DataFrame(shop.sent).assign(shop=f"shop-{self.seed}-{name}")
+            with duckdb.connect() as database:
+                database.register("sales", rows)
+                found = database.sql(
+                    'SELECT "at" // 3600000 * 3600000 AS begin_ms, shop, count(*),'
+                    " sum(CAST(amount AS DECIMAL(12, 2))), max(part) FROM sales GROUP BY ALL"
+                ).fetchall()
+            result |= {(row[0], row[1]): row[2:] for row in found}
+        return result
 
 
 class GeneratorFeed:

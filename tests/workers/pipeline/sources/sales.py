@@ -71,7 +71,7 @@ class Messages:
                 "amount": str(int(self.rng.integers(-500, 99_999)) / 100),
                 "items": int(self.rng.integers(0, 50)), "unknown": {"x": [1]},
             }  # fmt: skip
-            self.sent.append(row)
+            self.sent.append(row | {"part": partition})
             self.producer.send(partition, self.encode(row))
         self.producer.flush()
 

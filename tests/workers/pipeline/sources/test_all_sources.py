@@ -21,15 +21,17 @@ from tests.workers.pipeline.sources.feeds import (
     Feed,
     FilesFeed,
     GeneratorFeed,
+    PatternFeed,
     StoreFeed,
     TopicFeed,
     windows_in,
 )
 from tests.workers.pipeline.sources.planners import forget_planners
 from tests.workers.pipeline.sources.sales import QUERY, STREAM
+from workers.pipeline.sources.topic import latest
 
 OWN = 8
-SOURCES = ("topic", "generator", "json", "csv", "parquet")
+SOURCES = ("topic", "pattern", "generator", "json", "csv", "parquet")
 # Sources with the seed of their records.
 FEEDS = [*itertools.product(SOURCES, (1, 2)), ("s3", 1)]
 
@@ -51,6 +53,9 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
 def feed_of(name: str, seed: int, folder: Path, request: pytest.FixtureRequest) -> Feed:
     if name == "topic":
         return TopicFeed(request.getfixturevalue("broker"), seed)
+    if name == "pattern":
+        request.getfixturevalue("monkeypatch").setattr(latest, "_LISTED_S", 0.2)
+        return PatternFeed(request.getfixturevalue("broker"), seed)
     if name == "generator":
         return GeneratorFeed(seed)
     if name == "s3":

@@ -15,6 +15,7 @@ from controlplane.wire.producer import Producer
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.topics.definitions import Definition, avro_body
+from controlplane.wire.topics.places import Place
 from controlplane.wire.topics.registry import with_prefix
 from tests.support.pipeline import Pipeline
 from tests.support.registry import running_registry
@@ -135,9 +136,9 @@ def test_a_partition_that_is_added_is_read_from_its_start(
     pipeline = Pipeline(redis_client, redis_server, splits=2)
     sales = Sales(pipeline, broker, "grown", 4)
     sales.publish(2)
-    latest = "workers.pipeline.sources.topic.latest.partitions_of"
+    latest = "workers.pipeline.sources.topic.latest.places_of"
     with monkeypatch.context() as hidden:
-        hidden.setattr(latest, lambda *_: [0, 1])
+        hidden.setattr(latest, lambda *_: [Place("grown", 0), Place("grown", 1)])
         sales.send(50)
         wait_until(
             lambda: not pipeline.batch() and len(_places(pipeline)) == 2, "two partitions", 120

@@ -20,6 +20,7 @@ from tests.workers.pipeline.sources.feeds import (
     Feed,
     FilesFeed,
     GeneratorFeed,
+    PatternFeed,
     TopicFeed,
     windows_in,
 )
@@ -34,6 +35,9 @@ def feed(
     if request.param == "topic":
         with running_broker() as address:
             yield TopicFeed(address, 9, partitions=8)
+    elif request.param == "pattern":
+        with running_broker() as address:
+            yield PatternFeed(address, 9)
     elif request.param == "generator":
         yield GeneratorFeed(9)
     else:
@@ -43,11 +47,14 @@ def feed(
 
 @pytest.mark.spark
 @pytest.mark.nightly("spark")
-@pytest.mark.parametrize("feed", ["topic", "generator", "csv", "parquet"], indirect=True)
+@pytest.mark.parametrize("feed", ["topic", "pattern", "generator", "csv", "parquet"], indirect=True)
 def test_a_killed_driver_counts_every_record_once(
     feed: Feed, redis_client: "redis.Redis", redis_server: str, tmp_path: Path
 ) -> None:
-    """Records that came while nobody read are there, too; workers read the partitions."""
+    """Records that came while nobody read are there, too; workers read the partitions.
+
+    A topic of a pattern is created while the driver is away.
+    """
     actions: tuple[Action, ...] = (
         *(AssignStream(STREAM + n, n) for n in range(2)), SetSchema(STREAM, feed.schema),
         SetSchema(STREAM + 1, feed.schema), SetSource(STREAM, feed.source),

@@ -9,8 +9,9 @@ import pytest
 import redis
 from confluent_kafka import Consumer, TopicPartition
 
-from controlplane.wire import keys
+from controlplane.wire import attempts, keys
 from controlplane.wire.dead_letters import Reason, newest, read_counts
+from controlplane.wire.errors import SourceUnavailable
 from controlplane.wire.producer import Producer
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
@@ -19,8 +20,16 @@ from controlplane.wire.schema import ColumnSpec, StreamSchema
 from controlplane.wire.topics.source import TopicSource
 from tests.support.kafka import running_kafka
 from tests.support.pipeline import Pipeline
-from tests.support.topics import TopicProducer, create_topic, running_broker, wait_until
+from tests.support.topics import (
+    TopicProducer,
+    create_topic,
+    delete_topic,
+    running_broker,
+    wait_until,
+)
 from tests.workers.pipeline.sources.planners import forget_planners
+from workers.pipeline.sources.topic import read
+from workers.pipeline.split_nodes import source as source_module
 
 TEXT = StreamSchema(
     (ColumnSpec("at", "timestamp(ms)", nullable=False), ColumnSpec("text", "string")), "at"
@@ -61,13 +70,7 @@ def test_messages_that_kafka_deletes_stop_their_partition_until_the_loss_is_acce
         producer.send(partition, b"first")
     producer.flush()
     begin(pipeline, source_of(kafka))
-    read: list[int] = []
-
-    def has_read(count: int) -> bool:
-        read.append(pipeline.batch().get("in", 0))
-        return sum(read) == count
-
-    wait_until(lambda: has_read(2), "both messages are read", 120)
+    read_until(pipeline, 2)
     for _ in range(20):
         producer.send(0, b"x" * 900_000)
     producer.send(1, b"second")
@@ -97,6 +100,99 @@ def test_messages_that_kafka_deletes_stop_their_partition_until_the_loss_is_acce
     assert counts == {Reason.LOST: lost["first"] - lost["offset"]}
     (letter,) = newest(redis_client, "c")
     assert letter.position == f"0-{lost['offset']}"
+
+
+def test_a_topic_that_is_deleted_is_a_state_and_the_others_of_its_pattern_are_read_on(
+    redis_client: "redis.Redis", redis_server: str
+) -> None:
+    """Its position is kept: one of its name that is created again is not taken for a new one."""
+    with running_broker() as address:
+        pipeline, producers = Pipeline(redis_client, redis_server), {}
+        for topic in ("shop-a", "shop-b"):
+            create_topic(address, topic, 1)
+            producers[topic] = TopicProducer(address, topic)
+        source = TopicSource(
+            address, topic_pattern="shop-.*", format="string", metadata={"at": "timestamp"}
+        )
+        begin(pipeline, source)
+        send(producers, 1)
+        read_until(pipeline, 2)
+        delete_topic(address, "shop-a")
+        wait_until(lambda: states(pipeline) == ["missing", "read"], "it is missing", 120)
+        assert [row["topic"] for row in status(pipeline)["partitions"]] == ["shop-a", "shop-b"]
+        assert (status(pipeline)["error"], bool(status(pipeline)["partitions"][0]["line"])) == (
+            "", True,
+        )  # fmt: skip
+        producers["shop-b"].send(0, b"second")
+        producers["shop-b"].flush()
+        read_until(pipeline, 1)
+        create_topic(address, "shop-a", 1)
+        wait_until(lambda: states(pipeline) == ["recreated", "read"], "it is recreated", 120)
+        assert STREAM not in read_counts(redis_client, "c")
+
+
+def test_the_partitions_of_a_topic_that_is_deleted_are_missing(
+    redis_client: "redis.Redis", redis_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a batch had begun to read of it is waited for, then lost and counted."""
+    monkeypatch.setattr(read, "_SILENT_S", 1.0)
+    with running_broker() as address:
+        create_topic(address, "texts", 2)
+        pipeline, producer = Pipeline(redis_client, redis_server), TopicProducer(address, "texts")
+        begin(pipeline, source_of(address))
+        wait_until(lambda: not pipeline.batch() and states(pipeline), "it is placed", 120)
+        for partition in (0, 0, 1):
+            producer.send(partition, b"first")
+        producer.flush()
+        start, end = next_offsets(pipeline, 3)
+        delete_topic(address, "texts")
+        for driver in range(attempts.FAILURES):
+            monkeypatch.setattr(source_module, "process_id", lambda driver=driver: f"d-{driver}")
+            with pytest.raises(SourceUnavailable):
+                pipeline._process(start, end)
+        monkeypatch.setattr(source_module, "process_id", lambda: "the last one")
+        pipeline._process(start, end)
+        pipeline.offset = end
+        assert read_counts(redis_client, "c") == {STREAM: {Reason.LOST: 3}}
+        wait_until(lambda: states(pipeline) == ["missing", "missing"], "both are missing", 120)
+        assert status(pipeline)["error"]
+        assert [row["offset"] for row in status(pipeline)["partitions"]] == [2, 1]
+
+
+def states(pipeline: Pipeline) -> list[str]:
+    """Return the states of the partitions after one batch more."""
+    pipeline.batch()
+    return [row["state"] for row in status(pipeline).get("partitions", ())]
+
+
+def send(producers: dict[str, TopicProducer], count: int) -> None:
+    for producer in producers.values():
+        for _ in range(count):
+            producer.send(0, b"first")
+        producer.flush()
+
+
+def read_until(pipeline: Pipeline, count: int) -> None:
+    read: list[int] = []
+
+    def is_done() -> bool:
+        read.append(pipeline.batch().get("in", 0))
+        return sum(read) == count
+
+    wait_until(is_done, f"{count} messages are read", 120)
+
+
+def next_offsets(pipeline: Pipeline, count: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return begin and end of a batch, which is not read, of this many messages of the topic."""
+    ends: list[dict[str, Any]] = []
+
+    def is_planned() -> bool:
+        ends.append(pipeline.reader.latestOffset(pipeline.offset, None))
+        places = ends[-1]["topics"][str(STREAM)]["partitions"].values()
+        return sum(place[0] for place in places) == count
+
+    wait_until(is_planned, "all messages are in the next batch", 120)
+    return pipeline.offset, ends[-1]
 
 
 def test_a_cluster_continues_while_the_brokers_of_a_topic_are_away(

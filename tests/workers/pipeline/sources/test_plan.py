@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from controlplane.wire.topics.cut import PartitionPosition, SourceCut, combined_ms
+from controlplane.wire.topics.places import Place, numbers_of
 from controlplane.wire.topics.source import TopicSource
 from workers.pipeline.sources.lag import backlog_of, status_of
 from workers.pipeline.sources.plan import (
@@ -125,6 +126,29 @@ def test_partitions_go_round_the_open_split_nodes() -> None:
     assert [part.cut is not None for part in parts.values()] == [s == 2 for s in parts]
     skipped = parts_of(7, "g", before, end, [0, 2], 2, is_skipped=True)
     assert {s: list(part.ranges) for s, part in skipped.items()} == {2: []}
+
+
+def test_partitions_of_a_topic_that_appears_later_have_numbers_of_their_own() -> None:
+    """And are read from their first message; a pattern that matches nothing yet is placed."""
+    source = TopicSource("broker:9092", topic_pattern="shop-.*", start="latest")
+    placed = next_cut(None, SourceState(starts={}), source, 50, 1000, 4)
+    assert placed == SourceCut(source.identity)
+    topics = ("shop-b", "shop-a")
+    (first,) = numbers_of(topics, [Place("shop-a", 3)]).values()
+    state = SourceState({3: (2, 9), first: (0, 1)}, {}, topics=topics)
+    grown = next_cut(placed, state, source, 60, 1000, 4)
+    assert grown is not None
+    assert {n: (p.offset, p.added_ms) for n, p in grown.partitions.items()} == {
+        3: (2, 60), first: (0, 60),
+    }  # fmt: skip
+    assert SourceCut.from_json(grown.to_json()) == grown
+    read = next_cut(grown, state, source, 70, 1000, 8)
+    assert read is not None
+    parts = parts_of(7, "g", grown, read, [0, 1], 0)
+    ranges = [(s, item.topic, item.partition) for s, part in parts.items() for item in part.ranges]
+    assert ranges == [(0, "shop-b", 3), (1, "shop-a", first)]
+    row = status_of(read, state, 70)["partitions"][1]
+    assert (row["topic"], row["partition"], row["state"]) == ("shop-a", 3, "added")
 
 
 def test_a_batch_is_limited_by_the_bytes_of_its_messages() -> None:

@@ -28,8 +28,10 @@ class FileWatcher(PlaceWatcher):
     period_s: ClassVar[float] = 1.0
     failures: ClassVar[tuple[type[Exception], ...]] = (StoreUnavailable, *FAILURES)
 
-    def __init__(self, source: FileSource, cluster: str, stream: int) -> None:
-        super().__init__(f"files of {source.url}")
+    def __init__(
+        self, source: FileSource, cluster: str, stream: int, topics: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(f"files of {source.url}", topics)
         self._source, self._index = source, FileIndex(source, cluster, stream)
         self._is_loaded = False
         self._known: dict[str, ListedFile] = {}

@@ -23,8 +23,10 @@ def ends_at(source: GeneratorSource, clock_ms: int) -> dict[int, tuple[int, int]
 class GeneratorWatcher:
     """Knows how far a generator reaches."""
 
-    def __init__(self, source: GeneratorSource, cluster: str, stream: int) -> None:
-        del cluster, stream
+    def __init__(
+        self, source: GeneratorSource, cluster: str, stream: int, topics: tuple[str, ...] = ()
+    ) -> None:
+        del cluster, stream, topics
         self._source = source
 
     def state(self) -> SourceState:

@@ -16,9 +16,10 @@ from controlplane.wire.topics.clients import (
     ends_of,
     messages_between,
     offsets_at,
-    partitions_of,
+    places_of,
     unavailable,
 )
+from controlplane.wire.topics.places import Place
 from controlplane.wire.topics.registry import prefix_of, registry_of
 from controlplane.wire.topics.source import MessageFormat, TopicSource
 from workers.pipeline.sources.browse import BrowsedChunk, BrowsePlace, FoundRecords, StreamKey
@@ -41,14 +42,14 @@ def find(
     del key
     try:
         with closing(consumer_of(source, _GROUP)) as consumer:
-            numbers = [
-                n for n in partitions_of(consumer, source.topic) if place.partition in (None, n)
-            ]
-            if not numbers:
-                raise BadSource({"partition": f"the topic has no partition {place.partition}"})
-            ends = ends_of(consumer, source.topic, numbers)
-            ranges = place.ranges(ends, partial(offsets_at, consumer, source.topic, numbers))
-            messages = messages_between(consumer, source.topic, ranges, _BYTES)
+            every = places_of(consumer, source)
+            places = [own for own in every if place.has(own)]
+            if every and not places:
+                what = "partition" if place.partition is None else f"partition {place.partition}"
+                raise BadSource({"partition": f"{place.topic or source.name} has no {what}"})
+            ends = ends_of(consumer, places)
+            ranges = place.ranges(ends, partial(offsets_at, consumer, places))
+            messages = messages_between(consumer, ranges, _BYTES)
     except KafkaException as error:
         raise unavailable(error) from error
     # Timestamps of messages do not only grow.
@@ -63,21 +64,22 @@ def find(
 def _chunks(
     source: TopicSource, schema: StreamSchema | None, messages: "Sequence[Message[Any, Any]]"
 ) -> Iterator[BrowsedChunk]:
-    places: dict[tuple[int, bool], list[Any]] = {}
+    places: dict[tuple[Place, bool], list[Any]] = {}
     for message in messages:
-        group = message.partition() or 0, message.value() is None
-        places.setdefault(group, []).append(message)
-    for (number, is_empty), own in sorted(places.items()):
-        yield _chunk(source, schema, _fetched(number, own), is_empty=is_empty)
+        place = Place(message.topic() or "", message.partition() or 0)
+        places.setdefault((place, message.value() is None), []).append(message)
+    for (place, is_empty), own in sorted(places.items()):
+        yield _chunk(source, schema, _fetched(place, own), is_empty=is_empty)
 
 
-def _fetched(number: int, messages: Sequence[Any]) -> Fetched:
+def _fetched(place: Place, messages: Sequence[Any]) -> Fetched:
     return Fetched(
-        number,
+        place.partition,
         [message.offset() or 0 for message in messages],
         [message.value() or b"" for message in messages],
         [message.key() for message in messages],
         [max(0, message.timestamp()[1]) for message in messages],
+        place.topic,
     )
 
 
@@ -98,7 +100,8 @@ def _chunk(
     texts = [row_text(row) if row else value.decode("utf-8", "replace")
              for row, value in zip(rows, own.values, strict=True)]  # fmt: skip
     chunk = Chunk(own.offsets, own.times_ms, 0, decoded, lambda _: b"")
-    return BrowsedChunk(own.partition, chunk, keys, texts)
+    topic = own.topic if source.topic_pattern else ""
+    return BrowsedChunk(own.partition, chunk, keys, texts, topic)
 
 
 def _no_records() -> Any:

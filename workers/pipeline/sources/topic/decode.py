@@ -216,5 +216,7 @@ def _metadata(
             return pa.array(messages.offsets, target)
         case Metadata.PARTITION:
             return pa.array(np.full(count, messages.partition), target)
+        case Metadata.TOPIC:
+            return pa.repeat(pa.scalar(messages.topic, target), count)
         case Metadata.TIMESTAMP:
             return pa.array(messages.times_ms, pa.int64()).cast(target)

@@ -30,21 +30,25 @@ _NOTHING: Final[Row] = {}
 
 
 class Fetched(NamedTuple):
-    """Messages of one partition; values are bytes, `times_ms` of the broker or the producer."""
+    """Messages of one partition of a `topic`.
+
+    Values are bytes, `times_ms` of the broker or the producer.
+    """
 
     partition: int
     offsets: Sequence[int]
     values: Sequence[bytes]
     keys: Sequence[bytes | None]
     times_ms: Sequence[int]
+    topic: str = ""
 
     def only(self, index: int) -> "Fetched":
         """Return one of the messages."""
         own = slice(index, index + 1)
-        times_ms = self.times_ms[own]
-        return Fetched(
-            self.partition, self.offsets[own], self.values[own], self.keys[own], times_ms
-        )
+        return self._replace(
+            offsets=self.offsets[own], values=self.values[own], keys=self.keys[own],
+            times_ms=self.times_ms[own],
+        )  # fmt: skip
 
 
 class Changes(NamedTuple):
@@ -169,6 +173,7 @@ def letter_data(messages: Fetched, index: int, source: TopicSource, names: Seque
         Metadata.TIMESTAMP: own.times_ms[0], Metadata.PARTITION: own.partition,
         Metadata.OFFSET: own.offsets[0], Metadata.OPERATION: changes.operations[0],
         Metadata.KEY: None if key is None else key.decode("utf-8", "replace"),
+        Metadata.TOPIC: own.topic,
     }  # fmt: skip
     metadata = {name: values[Metadata(kind)] for name, kind in source.metadata.items()}
     return row_text({**row, **metadata}).encode()

@@ -21,7 +21,14 @@ from confluent_kafka import (
 from controlplane.wire.errors import SourceUnavailable
 from controlplane.wire.log.values import MAX_SEQUENCE
 from controlplane.wire.schema import StreamSchema
-from controlplane.wire.topics.clients import consumer_of, ends_of, unavailable
+from controlplane.wire.topics.clients import (
+    NoSuchTopic,
+    consumer_of,
+    ends_of,
+    partitions_of,
+    unavailable,
+)
+from controlplane.wire.topics.places import Place, place_of
 from controlplane.wire.topics.source import TopicSource
 from workers.pipeline.sources.entries import Chunk, LostRecords, RangeRecords
 from workers.pipeline.sources.plan import PartitionRange, SourceRanges
@@ -48,7 +55,7 @@ class Range(NamedTuple):
 
 @dataclass
 class TopicReader:
-    """One consumer of one topic in one process; consecutive ranges need no new request.
+    """One consumer of a source in one process; consecutive ranges need no new request.
 
     By assigned partition: `_done`: the offset up to which messages were returned; `_next`: up to
     which they came; `_ahead`: those between. `_lost`: the first offset that the broker still has,
@@ -57,90 +64,104 @@ class TopicReader:
 
     source: TopicSource
     group: str
-    _done: dict[int, int] = field(default_factory=dict)
-    _next: dict[int, int] = field(default_factory=dict)
-    _ahead: dict[int, deque[Any]] = field(default_factory=dict)
-    _lost: dict[int, int] = field(default_factory=dict)
+    _done: dict[Place, int] = field(default_factory=dict)
+    _next: dict[Place, int] = field(default_factory=dict)
+    _ahead: dict[Place, deque[Any]] = field(default_factory=dict)
+    _lost: dict[Place, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._consumer = consumer_of(self.source, self.group)
 
-    def read(self, ranges: Sequence[PartitionRange]) -> dict[int, Range]:
-        """Return the messages of ranges by partition.
+    def read(
+        self, ranges: Mapping[Place, tuple[int, int]], *, is_stuck: bool
+    ) -> dict[Place, Range]:
+        """Return the messages of ranges [start, stop) by partition.
 
-        Raises `SourceUnavailable` if the brokers give nothing for a minute.
+        `is_stuck`: whether partitions that there are no longer are given up. Raises
+        `SourceUnavailable` if the brokers give nothing for a minute.
         """
-        stops = {part.partition: part.stop for part in ranges}
+        stops = {place: stop for place, (_, stop) in ranges.items()}
         self._lost.clear()
-        self._assign(ranges)
+        self._assign({place: start for place, (start, _) in ranges.items()})
         deadline = time.monotonic() + _SILENT_S
-        while waiting := [n for n, stop in stops.items() if self._next.get(n, stop) < stop]:
+        while waiting := [p for p, stop in stops.items() if self._next.get(p, stop) < stop]:
             for message in self._consumer.consume(_FETCH, timeout=0.5):
                 self._take(message)
                 deadline = time.monotonic() + _SILENT_S
             if time.monotonic() > deadline:
-                self._forget(list(self._next))
-                text = f"partitions {waiting} of the topic {self.source.topic} give no message"
-                raise SourceUnavailable(text)
-        result = {n: Range(self._taken(n, stop), self._lost.get(n)) for n, stop in stops.items()}
-        self._forget([n for n, ahead in self._ahead.items() if len(ahead) > _AHEAD])
+                gone = [place for place in waiting if is_stuck and self._is_gone(place)]
+                self._give_up(gone)
+                if gone != waiting:
+                    self._forget(list(self._next))
+                    names = ", ".join(f"{topic}/{number}" for topic, number in waiting)
+                    raise SourceUnavailable(f"partitions give no message: {names}"[:300])
+        result = {p: Range(self._taken(p, stop), self._lost.get(p)) for p, stop in stops.items()}
+        self._forget([p for p, ahead in self._ahead.items() if len(ahead) > _AHEAD])
         return result
 
-    def _taken(self, number: int, stop: int) -> list[Any]:
-        ahead, result = self._ahead.get(number, deque[Any]()), []
+    def _taken(self, place: Place, stop: int) -> list[Any]:
+        ahead, result = self._ahead.get(place, deque[Any]()), []
         while ahead and ahead[0].offset() < stop:
             result.append(ahead.popleft())
-        if number in self._done:
-            self._done[number] = stop
+        if place in self._done:
+            self._done[place] = stop
         return result
 
-    def _assign(self, ranges: Sequence[PartitionRange]) -> None:
+    def _assign(self, starts: Mapping[Place, int]) -> None:
         """Let the consumer continue at the starts of ranges."""
-        moved = [part for part in ranges if self._done.get(part.partition) != part.start]
-        self._forget([part.partition for part in moved if part.partition in self._next])
+        moved = {place: start for place, start in starts.items() if self._done.get(place) != start}
+        self._forget([place for place in moved if place in self._next])
         if moved:
-            self._start({part.partition: part.start for part in moved})
+            self._start(moved)
 
-    def _start(self, starts: Mapping[int, int]) -> None:
-        topic = self.source.topic
+    def _start(self, starts: Mapping[Place, int]) -> None:
         self._consumer.incremental_assign(
-            [TopicPartition(topic, number, start) for number, start in starts.items()]
+            [TopicPartition(*place, start) for place, start in starts.items()]
         )
         self._next |= starts
         self._done |= starts
-        self._ahead |= {number: deque() for number in starts}
+        self._ahead |= {place: deque() for place in starts}
 
-    def _forget(self, partitions: Sequence[int]) -> None:
-        if partitions:
-            topic = self.source.topic
-            self._consumer.incremental_unassign([TopicPartition(topic, n) for n in partitions])
-        for number in partitions:
-            del self._next[number], self._done[number], self._ahead[number]
+    def _forget(self, places: Sequence[Place]) -> None:
+        if places:
+            self._consumer.incremental_unassign([TopicPartition(*place) for place in places])
+        for place in places:
+            del self._next[place], self._done[place], self._ahead[place]
 
     def _take(self, message: "Message[Any, Any]") -> None:
-        number, error = message.partition(), message.error()
-        if number is None or number not in self._next:
+        place, error = Place(message.topic() or "", message.partition() or 0), message.error()
+        if place not in self._next:
             return
         if error is None:
-            self._ahead[number].append(message)
-            self._next[number] = (message.offset() or 0) + 1
+            self._ahead[place].append(message)
+            self._next[place] = (message.offset() or 0) + 1
         elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - as above
             # The last offsets may be no messages, but marks of transactions.
-            self._next[number] = max(self._next[number], message.offset() or 0)
+            self._next[place] = max(self._next[place], message.offset() or 0)
         elif error.code() in _DELETED:
-            self._restart(number)
+            self._restart(place)
 
-    def _restart(self, number: int) -> None:
+    def _restart(self, place: Place) -> None:
         """Continue behind what the broker has deleted since the batch was planned."""
-        first, _ = ends_of(self._consumer, self.source.topic, [number])[number]
-        position = self._next[number]
-        self._forget([number])
-        if first > position:
-            self._start({number: first})
-            self._lost[number] = first
+        first, _ = ends_of(self._consumer, [place])[place]
+        if first > self._next[place]:
+            self._forget([place])
+            self._start({place: first})
+            self._lost[place] = first
         else:
             # The topic was created again: it has nothing of the range.
-            self._lost[number] = MAX_SEQUENCE
+            self._give_up([place])
+
+    def _is_gone(self, place: Place) -> bool:
+        """Return whether the brokers answer, and list a partition no longer."""
+        try:
+            return place.partition not in partitions_of(self._consumer, place.topic)
+        except NoSuchTopic:
+            return True
+
+    def _give_up(self, places: Sequence[Place]) -> None:
+        self._forget(places)
+        self._lost |= dict.fromkeys(places, MAX_SEQUENCE)
 
 
 @cache
@@ -153,26 +174,33 @@ def read_ranges(
     part: SourceRanges, source: TopicSource, schema: StreamSchema, clock_ms: int
 ) -> Iterator[RangeRecords]:
     """Yield what is read of each range of a part, in order."""
+    places = {item: _place(item, source) for item in part.ranges}
+    ranges = {place: (item.start, item.stop) for item, place in places.items()}
     try:
-        read = reader_of(source, part.group).read(part.ranges)
+        read = reader_of(source, part.group).read(ranges, is_stuck=part.is_stuck)
     except KafkaException as error:
         raise unavailable(error) from error
-    for item in part.ranges:
-        messages, lost = read[item.partition]
+    for item, place in places.items():
+        messages, lost = read[place]
         kept = [message for message in messages if message.value() is not None]
         losses = [] if lost is None else [_loss(item, min(lost, item.stop))]
-        chunks = _chunks(item.partition, kept, source, schema, clock_ms)
+        chunks = _chunks(place, kept, source, schema, clock_ms)
         yield RangeRecords(item, chunks, len(messages), len(messages) - len(kept), losses)
+
+
+def _place(item: PartitionRange, source: TopicSource) -> Place:
+    return place_of((), item.partition)._replace(topic=item.topic or source.topic)
 
 
 def _loss(item: PartitionRange, stop: int) -> LostRecords:
     """Return the messages from the start of a range up to `stop`, which the broker has deleted."""
     text = f"the broker has deleted the offsets {item.start} to {stop - 1} before they were read"
+    text = f"{item.topic}: {text}" if item.topic else text
     return LostRecords(item.start, stop - item.start, text)
 
 
 def _chunks(
-    partition: int,
+    place: Place,
     messages: Sequence[Any],
     source: TopicSource,
     schema: StreamSchema,
@@ -180,9 +208,13 @@ def _chunks(
 ) -> Iterator[Chunk]:
     names = [name for name in schema.arrow.names if name not in source.metadata]
     for first in range(0, len(messages), CHUNK):
-        own = _fetched(partition, messages[first : first + CHUNK], clock_ms)
+        own = _fetched(place, messages[first : first + CHUNK], clock_ms)
+        decoded = decode(own, source, schema)
+        if source.topic_pattern:
+            named = {index: f"{place.topic}: {why}" for index, why in decoded.faults.items()}
+            decoded = decoded._replace(faults=named)
         yield Chunk(
-            own.offsets, own.times_ms, sum(map(len, own.values)), decode(own, source, schema),
+            own.offsets, own.times_ms, sum(map(len, own.values)), decoded,
             partial(_letter, own, source, names),
         )  # fmt: skip
 
@@ -191,13 +223,14 @@ def _letter(chunk: Fetched, source: TopicSource, names: Sequence[str], index: in
     return letter_data(chunk, index, source, names)
 
 
-def _fetched(partition: int, messages: Sequence[Any], clock_ms: int) -> Fetched:
+def _fetched(place: Place, messages: Sequence[Any], clock_ms: int) -> Fetched:
     return Fetched(
-        partition,
+        place.partition,
         [message.offset() for message in messages],
         [message.value() for message in messages],
         [message.key() for message in messages],
         [_time_ms(message, clock_ms) for message in messages],
+        place.topic,
     )
 
 
