@@ -7,6 +7,7 @@ driver before.
 """
 
 import logging
+from contextlib import closing
 from typing import Any, Final
 
 import psycopg
@@ -38,11 +39,11 @@ def driver_url(slug: str, password: str) -> str:
     """
     if not is_postgres():
         return settings.RESULTS_URL
-    login = driver_of(slug)
     try:
+        login = driver_of(slug)
         _create(login, password)
         url = login_url(login, password, with_options=True)
-        _try(url)
+        _check_login(url)
     except (OperationalError, InterfaceError) as error:
         raise OSError(f"the database of results is away: {error}") from error
     except (Error, psycopg.Error) as error:
@@ -55,11 +56,19 @@ def driver_url(slug: str, password: str) -> str:
     return url
 
 
-def _try(url: str) -> None:
-    """Log in and look at what a driver needs. Raises `psycopg.Error` if it lacks something."""
-    with psycopg.connect(make_conninfo(url, connect_timeout=_CONNECT_S)) as session:
-        session.execute("SELECT FROM results_window, results_cluster LIMIT 0")
-        session.execute("CREATE TEMPORARY TABLE staged (tried int) ON COMMIT DROP")
+def _check_login(url: str) -> None:
+    """Log in and look at what a driver needs.
+
+    Raises `psycopg.Error` if it lacks something, Django's if Weir's user cannot log in either.
+    """
+    try:
+        with psycopg.connect(make_conninfo(url, connect_timeout=_CONNECT_S)) as session:
+            session.execute("SELECT FROM results_window, results_cluster LIMIT 0")
+            session.execute("CREATE TEMPORARY TABLE staged (tried int) ON COMMIT DROP")
+    except psycopg.OperationalError:
+        with closing(connections[RESULTS].copy()) as own:
+            own.ensure_connection()
+        raise
 
 
 def _create(login: str, password: str) -> None:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 import pytest
@@ -190,6 +190,26 @@ def test_without_the_right_to_create_roles_drivers_run_as_the_site(
         assert [row.levelname for row in caplog.records] == ["WARNING"]
         cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [driver_of("new")])
         assert cursor.fetchone() is None
+
+
+@postgres_only
+@pytest.mark.parametrize("is_away", [True, False])
+def test_a_server_that_is_away_is_no_reason_to_run_as_the_site(own: int, is_away: bool) -> None:
+    connect, refused = psycopg.connect, list[str]()
+
+    def refuse(url: str = "", **options: Any) -> Any:
+        if "weir-driver" in url or (refused and is_away):
+            refused.append(url)
+            raise psycopg.OperationalError
+        return connect(url, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(psycopg, "connect", refuse)
+        if is_away:
+            with pytest.raises(OSError, match="away"):
+                driver_url("sf", PASSWORD)
+        else:
+            assert driver_url("sf", PASSWORD) == settings.RESULTS_URL
 
 
 def test_sqlite_is_a_file_of_the_site(own: int) -> None:
