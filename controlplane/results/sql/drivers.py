@@ -18,17 +18,14 @@ from psycopg.conninfo import make_conninfo
 from controlplane.results.database import RESULTS, is_postgres, results_cursor
 from controlplane.results.sql.columns import identifier, quoted
 from controlplane.results.sql.logins import login_url, scram_verifier
-from controlplane.results.sql.schemas import (
-    CATALOG_LOCK,
-    END_SESSIONS,
-    database_number,
-    driver_of,
-)
+from controlplane.results.sql.schemas import END_SESSIONS, driver_of
 from controlplane.wire.results.tables import DRIVER_RIGHTS
 
 logger = logging.getLogger(__name__)
 
 _CONNECT_S: Final = 10
+# Two agents may start drivers at once; not that of views, whose updates may take long.
+_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('weir_drivers'))"
 
 
 def driver_url(slug: str, password: str) -> str:
@@ -73,11 +70,9 @@ def _check_login(url: str) -> None:
 
 def _create(login: str, password: str) -> None:
     """Create the group and the login, or change its password; end its sessions of before."""
-    group = f"weir-drivers.{database_number()}"
+    group = f"weir-drivers.{login.split('.')[1]}"
     with transaction.atomic(RESULTS), results_cursor() as cursor:
-        # Views may be updated for long, which a driver that starts does not wait for.
-        cursor.execute(f"SET LOCAL lock_timeout = '{_CONNECT_S}s'")
-        cursor.execute(CATALOG_LOCK)
+        cursor.execute(_LOCK)
         cursor.execute("SELECT rolname FROM pg_roles WHERE rolname IN (%s, %s)", [group, login])
         known = {name for (name,) in cursor.fetchall()}
         if group not in known:

@@ -2,15 +2,17 @@
 
 import logging
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any, Final
 
 import psycopg
 import pytest
 from django.conf import settings
+from django.db import connections
 from django.utils import timezone
 
 from controlplane.models import Cluster, Query
-from controlplane.results.database import results_cursor
+from controlplane.results.database import RESULTS, results_cursor
 from controlplane.results.finality import update_finality
 from controlplane.results.sql.drivers import driver_url
 from controlplane.results.sql.logins import review_logins
@@ -170,10 +172,19 @@ def test_another_driver_ends_the_sessions_of_the_one_before(own: int) -> None:
 def test_the_login_ends_with_its_cluster(own: int) -> None:
     update_views()
     url = driver_url("sf", PASSWORD)
-    Cluster.objects.all().delete()
-    update_views()
+    with closing(psycopg.connect(url, autocommit=True)) as session:
+        session.execute("CREATE TEMPORARY TABLE mine (a int)")
+        Cluster.objects.all().delete()
+        update_views()
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(url)
+
+
+@postgres_only
+def test_a_driver_starts_while_views_are_updated(own: int) -> None:
+    with closing(connections[RESULTS].copy()) as other, other.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(hashtext('weir_views'))")
+        assert driver_url("sf", PASSWORD) != settings.RESULTS_URL
 
 
 @postgres_only
