@@ -92,10 +92,8 @@ class Judgement:
     better: BetterParameter | None = None
     missing_capacity: float | None = None
 
-    def with_better(self, better: BetterParameter | None) -> "Judgement":
-        """Return the judgement with another parameter that helps, if there is one."""
-        if better is None:
-            return self
+    def with_better(self, better: BetterParameter) -> "Judgement":
+        """Return the judgement with another parameter that helps."""
         return replace(self, better=better, next_step=NextStep.PARAMETER)
 
     def to_json(self) -> dict[str, Any]:

@@ -145,17 +145,19 @@ def _decided(
     judgement = gate.decide(pair[0])
     if judgement is None:
         return pair, None, parameters
-    better = _better(proposal, gate, plan, time.monotonic() - started)
-    if better is not None and not better.is_limit and proposal.origin == Proposal.Origin.WATCH:
-        wider = {**parameters, better.parameter: better.value}
-        return plan(wider), None, wider
+    alternative = _better(proposal, gate, plan, time.monotonic() - started)
+    if alternative is None:
+        return pair, judgement, parameters
+    better, better_pair = alternative
+    if not better.is_limit and proposal.origin == Proposal.Origin.WATCH:
+        return better_pair, None, {**parameters, better.parameter: better.value}
     return pair, judgement.with_better(better), parameters
 
 
 def _better(
     proposal: Proposal, gate: PlanGate, plan: Callable[[Mapping[str, Any]], _Plan], took_s: float
-) -> BetterParameter | None:
-    """Return the least slack from which a plan passes the gate, None if none is found in time.
+) -> tuple[BetterParameter, _Plan] | None:
+    """Return the least slack from which a plan passes the gate, and it; None if none does in time.
 
     A slack of the imbalance above the limit of the policy is one of that limit. `took_s`: the
     duration of a plan.
@@ -170,7 +172,7 @@ def _better(
         if slack <= present or time.monotonic() - started + took_s > SEARCH_S:
             continue
         try:
-            computed, _ = plan({**proposal.parameters, name: slack})
+            computed, bounds = plan({**proposal.parameters, name: slack})
         except (Conflict, PlanningError):
             continue
         is_limit = limit is not None and slack > limit
@@ -178,7 +180,8 @@ def _better(
         if wider.decide(computed) is None:
             measure = gate.best_gain(computed.before, computed.after).measure
             setting = IMBALANCE_LIMIT if is_limit else name
-            return BetterParameter(setting, slack, measure, computed.after.get(measure))
+            after = computed.after.get(measure)
+            return BetterParameter(setting, slack, measure, after), (computed, bounds)
     return None
 
 

@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -90,7 +90,9 @@ class Pods:
 
     def delete(self, pods: list[Pod]) -> None:
         for pod in pods:
-            kill_all([*pod.process.children(recursive=True), pod.process])
+            # The process of a pod whose driver has ended ends by itself.
+            with suppress(psutil.NoSuchProcess):
+                kill_all([*pod.process.children(recursive=True), pod.process])
             pod.process.wait(timeout=30)
             self.pods.pop(pod.name, None)
 

@@ -147,6 +147,13 @@ def add_sinks(clicks: Clicks, places: Places) -> None:
     expect(page.locator(".message").first).to_contain_text("back was added")
 
 
+def see_results(page: Page) -> None:
+    """Look at the results on the page of the query."""
+    pages = page.get_by_role("navigation", name="Pages of the query")
+    pages.get_by_role("link", name="Overview").click()
+    expect(page.locator("#results tbody tr").first).to_contain_text("DE")
+
+
 def _fill(page: Page, name: str, settings: dict[str, str]) -> None:
     page.locator("#sink-name").fill(name)
     page.locator("#start").fill("oldest")
