@@ -31,7 +31,7 @@ _ALWAYS_MS: Final = 2**52
 class NewestEntries:
     """The newest blocks of streams by id.
 
-    `is_partial`: True if the limit of bytes left out streams.
+    `is_partial`: True if a limit left out streams.
     """
 
     entries: Mapping[int, Sequence[LogEntry]]

@@ -1,6 +1,7 @@
 """The work of a preview: read records, evaluate in a child with limits, send the response."""
 
 import json
+from dataclasses import replace
 from typing import Final
 
 from django.conf import settings
@@ -88,9 +89,10 @@ def _draft(cluster: Cluster, request: PreviewRequest) -> Draft:
 def _newest(cluster: Cluster, draft: Draft) -> NewestEntries:
     log = open_log(cluster.log_url, cluster.slug, settings.REDIS_URL)
     try:
-        return read_newest(log, sorted(draft.names))
+        newest = read_newest(log, sorted(draft.names))
     finally:
         log.close()
+    return replace(newest, is_partial=newest.is_partial or len(draft.sources) > MOST_SOURCES)
 
 
 def _of_sources(cluster: Cluster, draft: Draft) -> dict[int, FoundRecords]:

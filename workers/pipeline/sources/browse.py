@@ -29,7 +29,7 @@ class FoundRecords:
 
 @dataclass(frozen=True)
 class StreamKey:
-    """Which stream a source is of; `results_url`: the database of results."""
+    """The stream of a source; `results_url`: of the database with the index of its files."""
 
     cluster: str
     stream: int

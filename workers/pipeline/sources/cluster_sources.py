@@ -97,16 +97,17 @@ class SourcePlanner:
             cut = next_cut(known, state, source, clock_ms, idle_ms, limit)
             if cut is not None:
                 result[stream] = cut
-        rows = {s: status_of(result.get(s), watcher.state(), clock_ms)
+        rows = {s: status_of(result.get(s), watcher.state(), clock_ms,
+                             is_waiting=s in self._waiting)
                 for s, (_, watcher) in self._watchers.items()}  # fmt: skip
         write_status(client, self.cluster, rows)
         return result
 
     def behind(self, cuts: Mapping[int, SourceCut], clock_ms: int) -> dict[int, StreamBacklog]:
         """Return the backlogs after cuts by stream, without empty ones."""
+        followed = self._watchers.keys() - self._waiting
         known = {s: backlog_of(cut, self._watchers[s][1].state(), clock_ms)
-                 for s, cut in cuts.items() if s in self._watchers.keys() - self._waiting
-                }  # fmt: skip
+                 for s, cut in cuts.items() if s in followed}  # fmt: skip
         return {stream: backlog for stream, backlog in known.items() if backlog is not None}
 
     def arrivals(self, cuts: Mapping[int, SourceCut]) -> dict[int, SourceArrivals]:
@@ -122,7 +123,7 @@ class SourcePlanner:
         return result
 
     def commit(self, cuts: Mapping[int, SourceCut]) -> None:
-        """Let the sources have the offsets of a finished batch."""
+        """Let the sources know soon how far a finished batch has read them."""
         for stream, cut in cuts.items():
             if stream in self._watchers:
                 self._watchers[stream][1].commit(committed_of(cut))
@@ -173,8 +174,10 @@ def parts_by_split(
         if table is None or source is None:
             continue
         group, first = source.group_of(cluster, stream), table.table.splits[stream]
+        # The cut of a source that waits moves only past what is gone.
+        has_none = is_skipped or _is_waiting(cut, source, table, stream)
         parts = parts_of(stream, group, before.get(stream), cut, splits, first,
-                         is_skipped=is_skipped)  # fmt: skip
+                         is_skipped=has_none)  # fmt: skip
         details = _details(source, cluster, stream, parts.values())
         for split, part in parts.items():
             own = {item.partition: details.get(item.partition) for item in part.ranges}

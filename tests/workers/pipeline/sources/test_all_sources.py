@@ -5,11 +5,13 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import redis
 
+from controlplane.wire import keys
 from controlplane.wire.dead_letters import Reason, newest, read_counts
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
@@ -82,6 +84,8 @@ def test_every_window_equals_that_of_duckdb(
     wait_until(lambda: not pipeline.batch() and str(STREAM) in pipeline.offset["topics"],
                "the source is placed", 120)  # fmt: skip
     pipeline.batch()
+    told: Any = redis_client.hget(keys.topics_key("c"), str(STREAM))
+    assert {row["unread"] for row in json.loads(told)["partitions"]} == {0}
     pipeline.publish(AddQuery(QUERY, 0, 0, (STREAM,), json.dumps(feed.query.to_json())))
     for step in range(8):
         for _ in range(int(rng.integers(1, 4))):

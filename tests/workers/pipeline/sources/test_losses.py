@@ -21,6 +21,8 @@ from tests.support.kafka import running_kafka
 from tests.support.pipeline import Pipeline
 from tests.support.topics import TopicProducer, create_topic, running_broker, wait_until
 from tests.workers.pipeline.sources.planners import forget_planners
+from workers.pipeline.sources.lag import LINES
+from workers.pipeline.sources.plan import PartitionState
 
 TEXT = StreamSchema(
     (ColumnSpec("at", "timestamp(ms)", nullable=False), ColumnSpec("text", "string")), "at"
@@ -80,7 +82,7 @@ def test_messages_that_kafka_deletes_stop_their_partition_until_the_loss_is_acce
 
     wait_until(is_lost, "partition 0 is stopped", 120)
     (lost, other) = status(pipeline)["partitions"][:2]
-    assert lost["line"]
+    assert lost["line"] == LINES[PartitionState.LOST]
     wait_until(lambda: not pipeline.batch(), "nothing is left", 120)
     assert pipeline.offset["topics"][str(STREAM)]["partitions"]["1"][0] == 2
     assert other["line"] == ""
