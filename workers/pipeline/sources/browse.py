@@ -1,6 +1,6 @@
 """Records of a source that are looked at: no position of a reader moves.
 
-The module `browse` of a kind of source has `find`, which asks its place for `FoundRecords`.
+The module `browse` of a kind of source has `reader_of`, which returns a `RecordsReader`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,12 +19,8 @@ class BrowsedChunk(NamedTuple):
     texts: Sequence[str]
 
 
-@dataclass(frozen=True)
-class FoundRecords:
-    """How many records there are, and what decodes them, which a confined process calls."""
-
-    count: int
-    chunks: Callable[[], Iterable[BrowsedChunk]]
+# Reads and decodes the records; a confined process calls it.
+RecordsReader = Callable[[], Iterable[BrowsedChunk]]
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from controlplane.models import Alert, AuditEntry, Cluster, Policy, Stream
 from controlplane.topology.rows import current_table
 from controlplane.wire import keys
 from tests.controlplane.api.callers import get, post, scripted
+from tests.support.previews import answer_at_once
 from tests.support.topics import TopicProducer, create_topic, running_broker
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -116,9 +117,10 @@ def test_nobody_appends_to_a_topic_over_http(script: Client) -> None:
 
 
 def test_topics_are_listed_and_sampled_before_a_stream_is_declared(
-    script: Client, broker: str
+    script: Client, broker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The newest messages of every partition, and the schema that they suggest."""
+    answer_at_once(monkeypatch)
     listed = post(script, "/clusters/sf/topics", {"servers": broker}).json()
     assert {"topic": "orders", "partitions": 3} in listed
     place = {"servers": broker, "topic": "orders"}
