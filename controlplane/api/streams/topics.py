@@ -13,7 +13,7 @@ from controlplane.api.streams.schemas import SourceBody
 from controlplane.catalog.streams import stream_by_key
 from controlplane.errors import NotFound
 from controlplane.explain.drafts.messages import SourceSample, sample
-from controlplane.telemetry.topics import TopicStatus, topic_status
+from controlplane.telemetry.sources import SourceStatus, source_status
 from controlplane.topology.topics.brokers import ListedTopic, list_topics
 
 router = Router(tags=["streams"])
@@ -29,7 +29,7 @@ class BrokersIn(RequestBody):
     secrets: dict[str, str] = Field(default_factory=dict)
 
 
-class TopicStatusOut(fields_of(TopicStatus)):  # type: ignore[misc]
+class SourceStatusOut(fields_of(SourceStatus)):  # type: ignore[misc]
     """How far a topic is read; error: why the brokers do not answer, empty if they do."""
 
     unread: int
@@ -49,11 +49,11 @@ def read_sample(request: HttpRequest, slug: str, body: SourceBody) -> Any:
     return sample(caller(request), cluster_of(request), row)
 
 
-@router.get("/{slug}/streams/{stream}/topic", response=TopicStatusOut)
+@router.get("/{slug}/streams/{stream}/topic", response=SourceStatusOut)
 def get_topic(request: HttpRequest, slug: str, stream: str) -> Any:
     """Return how far the topic of a stream is read. 404 before the pipeline has asked for it."""
     row = stream_by_key(cluster_of(request), stream)
-    status = topic_status(row)
+    status = source_status(row)
     if status is None:
         raise NotFound("topic", row.name)
     return status

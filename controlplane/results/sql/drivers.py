@@ -1,8 +1,8 @@
 """Logins of PostgreSQL with which drivers write the results of their cluster, and nothing else.
 
-Row security and the rights of one group are declared with the tables (`DRIVER_RIGHTS`); a driver
-has a login in this group, by whose name a policy finds its cluster. Nothing of it is stored: the
-agent derives the password and sets it when it starts a driver, which ends the sessions of the
+Row security and the privileges of one group are declared with the tables (`DRIVER_PRIVILEGES`); a
+driver has a login in this group, by whose name a policy finds its cluster. Nothing of it is stored:
+the agent derives the password and sets it when it starts a driver, which ends the sessions of the
 driver before.
 """
 
@@ -19,7 +19,7 @@ from controlplane.results.database import RESULTS, is_postgres, results_cursor
 from controlplane.results.sql.columns import identifier, quoted
 from controlplane.results.sql.logins import login_url, scram_verifier
 from controlplane.results.sql.schemas import END_SESSIONS, driver_of
-from controlplane.wire.results.tables import DRIVER_RIGHTS
+from controlplane.wire.results.tables import DRIVER_PRIVILEGES
 
 logger = logging.getLogger(__name__)
 
@@ -90,9 +90,9 @@ def _create(login: str, password: str) -> None:
 
 
 def _grant(cursor: Any, group: str) -> str:
-    """Give the group the rights of drivers; return the schema of the tables, quoted."""
-    for table, (_, rights) in DRIVER_RIGHTS.items():
-        cursor.execute(f"GRANT {rights} ON {table} TO {group}")
+    """Grant the group the privileges of drivers; return the schema of the tables, quoted."""
+    for table, (_, privileges) in DRIVER_PRIVILEGES.items():
+        cursor.execute(f"GRANT {privileges} ON {table} TO {group}")
     cursor.execute(f"GRANT EXECUTE ON FUNCTION results_partitions TO {group}")
     cursor.execute("SELECT quote_ident(current_schema())")
     schema = str(cursor.fetchone()[0])

@@ -83,7 +83,7 @@ def test_revenue_of_a_topic_arrives_in_a_table_and_a_topic(
     page.goto("/clusters/sf/")
     declare_topic(clicks, "sf", places)
     wait_until(
-        lambda: not pipeline.batch() and pipeline.offset.get("topics"), "its place", _PATIENCE_S
+        lambda: not pipeline.batch() and pipeline.offset.get("sources"), "its place", _PATIENCE_S
     )
     submit_query(clicks)
     add_sinks(clicks, places)

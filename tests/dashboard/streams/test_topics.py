@@ -69,7 +69,7 @@ def test_lag_and_states_are_shown_in_the_list_and_on_the_page(
         "state": "added", "lost": 0, "line": line,
     }  # fmt: skip
     row = {"clock_ms": 1_700_000_000_000, "error": "no broker answers", "partitions": [partition]}
-    redis_client.hset(keys.topics_key("sf"), str(stream.pk), json.dumps(row))
+    redis_client.hset(keys.sources_key("sf"), str(stream.pk), json.dumps(row))
     page = text(browser.get(f"/clusters/sf/streams/{stream.pk}/"))
     for part in (line, "The source does not respond", "no broker answers", "Browse"):
         assert part in page

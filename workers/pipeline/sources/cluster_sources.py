@@ -241,7 +241,7 @@ def cuts_after(
     rows = newest_rows(client, cluster, 1)
     if not rows or rows[0].get("batch") != batch:
         return dict(cuts)
-    known = rows[0].get("topics", {})
+    known = rows[0].get("sources", {})
     read = {int(stream): SourceCut.from_json(cut) for stream, cut in known.items()}
     same = {s: cut for s, cut in read.items() if s in cuts and cut.identity == cuts[s].identity}
     return {**cuts, **same}
@@ -249,7 +249,7 @@ def cuts_after(
 
 def cuts_in(sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the cuts after a batch as JSON by stream, from the reports of its split nodes."""
-    reports = [pair for source in sources for pair in source.get("topics", {}).items()]
+    reports = [pair for source in sources for pair in source.get("sources", {}).items()]
     cuts = {stream: dict(report["cut"]) for stream, report in reports if report["cut"]}
     for stream, cut in cuts.items():
         own = [report for name, report in reports if name == stream]

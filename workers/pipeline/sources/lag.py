@@ -74,7 +74,7 @@ def write_status(
     client: "redis.Redis", cluster: str, rows: Mapping[int, Mapping[str, Any]]
 ) -> None:
     """Replace what pages show of the sources of a cluster."""
-    key = keys.topics_key(cluster)
+    key = keys.sources_key(cluster)
     pipe = client.pipeline(transaction=True)
     pipe.delete(key)
     if rows:

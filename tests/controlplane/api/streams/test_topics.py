@@ -156,7 +156,7 @@ def status(stream: Stream, error: str = "", **changed: object) -> dict[str, Any]
         "state": "read", "lost": 0, "line": "",
     } | changed  # fmt: skip
     row = {"clock_ms": 1_700_000_000_000, "error": error, "partitions": [partition]}
-    redis_client().hset(keys.topics_key("sf"), str(stream.pk), json.dumps(row))
+    redis_client().hset(keys.sources_key("sf"), str(stream.pk), json.dumps(row))
     return partition
 
 

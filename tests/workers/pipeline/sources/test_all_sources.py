@@ -81,10 +81,10 @@ def test_every_window_equals_that_of_duckdb(
         *(AssignStream(STREAM + n, n % 2) for n in range(2)), SetSchema(STREAM, feed.schema),
         SetSchema(OWN, feed.schema), SetSource(STREAM, feed.source),
     )  # fmt: skip
-    wait_until(lambda: not pipeline.batch() and str(STREAM) in pipeline.offset["topics"],
+    wait_until(lambda: not pipeline.batch() and str(STREAM) in pipeline.offset["sources"],
                "the source is placed", 120)  # fmt: skip
     pipeline.batch()
-    told: Any = redis_client.hget(keys.topics_key("c"), str(STREAM))
+    told: Any = redis_client.hget(keys.sources_key("c"), str(STREAM))
     assert {row["unread"] for row in json.loads(told)["partitions"]} == {0}
     pipeline.publish(AddQuery(QUERY, 0, 0, (STREAM,), json.dumps(feed.query.to_json())))
     for step in range(8):
@@ -99,7 +99,7 @@ def test_every_window_equals_that_of_duckdb(
 
     def is_done() -> bool:
         row = pipeline.batch(repeat=2)
-        places = pipeline.offset["topics"].get(str(STREAM), {}).get("partitions", {})
+        places = pipeline.offset["sources"].get(str(STREAM), {}).get("partitions", {})
         return not row and sum(place[0] for place in places.values()) == feed.total()
 
     wait_until(is_done, "every record is read", 300)
