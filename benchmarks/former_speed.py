@@ -9,7 +9,7 @@ without its native side: with the code of that checkout it fills a log with the 
 reports, starts the pipeline on the full log, and measures records/s from the end of batch `--warm`
 until results of all records can be read. The checkouts run in turns, and who runs first alternates.
 Prints each run, the medians, and the median ratio of the runs beside each other; `--least`: the
-ratio that is reached.
+required ratio.
 """
 
 import argparse
@@ -110,7 +110,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--max-records", type=int, default=200_000, help="of a batch")
     parser.add_argument("--seconds", type=int, default=60, help="per run, without its start")
     parser.add_argument("--warm", type=int, default=4, help="first batches that do not count")
-    parser.add_argument("--least", type=float, default=0.95, help="ratio that is reached")
+    parser.add_argument("--least", type=float, default=0.95, help="the required ratio")
     return parser.parse_args(arguments)
 
 

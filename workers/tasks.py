@@ -21,7 +21,7 @@ from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.events.task_names import (
     ADVANCE,
-    BROWSE_TOPIC,
+    BROWSE_SOURCE,
     COMPUTE_PROPOSAL,
     COMPUTE_REACHABLE,
     COMPUTE_TRADE,
@@ -109,9 +109,9 @@ def preview_query(request: str) -> None:
     preview_service.run(request)
 
 
-@shared_task(name=BROWSE_TOPIC, acks_late=False)
-def browse_topic(request: str) -> None:
-    """Read messages of a topic for the process that waits for them."""
+@shared_task(name=BROWSE_SOURCE, acks_late=False)
+def browse_source(request: str) -> None:
+    """Read records of a source for the process that waits for them."""
     preview_messages.run(request)
 
 

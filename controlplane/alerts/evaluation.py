@@ -33,7 +33,7 @@ from controlplane.numbers import value_text
 from controlplane.planners.placement.reachable import request_if_due
 from controlplane.policies.grades import Grade
 from controlplane.sinks.status import LIMIT_S, WorstSink, worst_sinks
-from controlplane.telemetry.topics import WorstTopic, worst_topics
+from controlplane.telemetry.sources import WorstSource, worst_sources
 
 logger = logging.getLogger(__name__)
 
@@ -109,15 +109,15 @@ def _sinks(readings: ClusterReadings, worst: Mapping[int, WorstSink]) -> Observe
     )  # fmt: skip
 
 
-def _worst_topics(clusters: Sequence[Cluster]) -> Mapping[int, WorstTopic] | None:
+def _worst_topics(clusters: Sequence[Cluster]) -> Mapping[int, WorstSource] | None:
     """Return the worst topic of clusters, None while Redis does not respond."""
     try:
-        return worst_topics({cluster.pk: cluster.slug for cluster in clusters})
+        return worst_sources({cluster.pk: cluster.slug for cluster in clusters})
     except Away:
         return None
 
 
-def _topics(readings: ClusterReadings, worst: Mapping[int, WorstTopic] | None) -> list[Observed]:
+def _topics(readings: ClusterReadings, worst: Mapping[int, WorstSource] | None) -> list[Observed]:
     """Return the observation of the topics of a cluster, which only a running pipeline reads."""
     if worst is None:
         return []

@@ -30,8 +30,8 @@ from controlplane.pagination.listing import (
 from controlplane.pagination.lookup import row_by
 from controlplane.pagination.pages import MAX_DIGITS
 from controlplane.telemetry.arrivals import newest_lags
+from controlplane.telemetry.sources import source_statuses
 from controlplane.telemetry.time_series import latest_values
-from controlplane.telemetry.topics import topic_statuses
 from controlplane.wire import dead_letters
 from controlplane.wire.schema import StreamSchema
 
@@ -147,7 +147,7 @@ def _behind(streams: Sequence[Stream]) -> dict[int, tuple[float, float | None]]:
         points = newest_lags(cluster, [stream.pk for stream in own])
         behind |= {pk: (point.unread, point.seconds) for pk, point in points.items()}
         with suppress(Away):
-            statuses = topic_statuses(cluster.slug, own)
+            statuses = source_statuses(cluster.slug, own)
             behind |= {pk: (float(topic.unread), topic.lag_s) for pk, topic in statuses.items()}
     return behind
 

@@ -47,7 +47,7 @@ QUEUED_MS = "weir_queued_ms"
 
 PLACE = "weir.place"
 PREVIEW_QUERY = "weir.preview_query"
-BROWSE_TOPIC = "weir.browse_topic"
+BROWSE_SOURCE = "weir.browse_source"
 COMPUTE_PROPOSAL = "weir.compute_proposal"
 COMPUTE_REACHABLE = "weir.compute_reachable"
 COMPUTE_TRADE = "weir.compute_trade"

@@ -135,7 +135,7 @@ def _update_cluster(client: "redis.Redis", cluster: Cluster, now_ms: int) -> int
 
 
 def _return_claimed(cluster_id: int, queries: Sequence[int]) -> None:
-    """Give queries that the driver of this cluster has claimed to theirs, without its windows."""
+    """Return queries that the driver of this cluster claimed to their clusters, without windows."""
     for start in range(0, len(queries), _CHUNK):
         rows = Query.objects.filter(pk__in=queries[start : start + _CHUNK])
         for pk, slug in rows.exclude(cluster=cluster_id).values_list("pk", "cluster__slug"):

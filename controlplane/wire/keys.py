@@ -56,8 +56,8 @@ schemas_key = _key("schemas", is_of_driver=False)
 route_snapshots_key = _key("route:snapshots")
 # How far each stream has been committed: hash of event times (ms).
 watermarks_key = _key("watermarks")
-# How far topics are read, for pages: hash of JSON by stream.
-topics_key = _key("topics")
+# How far sources are read, for pages: hash of JSON by stream.
+sources_key = _key("sources")
 # The telemetry stream: one entry per micro-batch.
 telemetry_key = _key("telemetry")
 # The stream of Spark's own progress reports.

@@ -36,7 +36,7 @@ from controlplane.records.examples import example_record
 from controlplane.records.kept_samples import sample_of
 from controlplane.records.stream_map import candidates
 from controlplane.telemetry.arrivals import lags
-from controlplane.telemetry.topics import TopicStatus, topic_status
+from controlplane.telemetry.sources import SourceStatus, source_status
 from controlplane.wire.dead_letters import Reason
 from controlplane.wire.schema import kind_text
 from controlplane.wire.sources.kinds import source_from_json
@@ -140,10 +140,10 @@ def source_place(stream: Stream) -> str:
     return source_from_json(stream.source).place if stream.source else ""
 
 
-def _topic(stream: Stream) -> TopicStatus | None:
+def _topic(stream: Stream) -> SourceStatus | None:
     """Return how far the topic of a stream is read, None where that is not known."""
     try:
-        return topic_status(stream) if stream.source else None
+        return source_status(stream) if stream.source else None
     except Away:
         return None
 

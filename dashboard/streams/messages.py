@@ -56,7 +56,7 @@ def _read(request: PageRequest, stream: Stream, values: Mapping[str, str]) -> di
             values["where"], _number(values, "partition"), _number(values, "offset"),
             values["since"], topic=values["topic"],
         )  # fmt: skip
-        return {"topic": browse(request.actor, stream, choice)}
+        return {"browsed": browse(request.actor, stream, choice)}
     except Forbidden:
         raise
     except Invalid as invalid:

@@ -74,7 +74,7 @@ class Site:
 
     `checkpoints`: a directory that executors can access, by default in the data directory.
     `driver_url`: returns the URL of Redis for the driver of a cluster, by default `redis_url`;
-    `results_url`: of the database of results, raises `OSError`.
+    `results_url`: of the database of results; both raise `OSError`.
     `driver_host`: the address of drivers for executors; `spark_conf`: settings, as in
     WEIR_SPARK_CONF.
     """
@@ -163,7 +163,11 @@ class Driver:
     """A started driver."""
 
     def __init__(
-        self, spec: DriverSpec, site: Site, command: CommandFactory, spare: Spare | None = None
+        self,
+        spec: DriverSpec,
+        site: Site,
+        command: CommandFactory,
+        take_spare: Callable[[DriverSpec], Spare | None] = lambda _: None,
     ) -> None:
         """Start the driver, or let a spare become it. Raises `OSError` if it cannot start.
 
@@ -175,16 +179,18 @@ class Driver:
         site.checkpoint(spec.cluster).parent.mkdir(parents=True, exist_ok=True)
         rotate(self._log)
         self._log_start = self._log.stat().st_size if self._log.exists() else 0
+        # May fail: no spare is lost then.
+        secret = secret_environment(spec, site)
+        spare = take_spare(spec)
         if spare is None:
             self._mark = str(site.checkpoint(spec.cluster))
             variables = environment(site, self._mark, is_local=spec.master.startswith("local"))
-            variables |= secret_environment(spec, site)
-            self._process = spawn(command(spec, site), variables, self._log)
+            self._process = spawn(command(spec, site), variables | secret, self._log)
         else:
             self._mark, self._process = spare.mark, spare.process
             arguments = pipeline_arguments(spec, site)
             try:
-                spare.become(arguments, secret_environment(spec, site), self._log)
+                spare.become(arguments, secret, self._log)
             except OSError:
                 self.kill()
                 raise

@@ -148,7 +148,7 @@ class Keeper:
 
     def _start(self, wanted: DriverSpec, now: float) -> Report:
         try:
-            driver = Driver(wanted, self._site, self._command, self._spare(wanted))
+            driver = Driver(wanted, self._site, self._command, self._spare)
         except OSError as error:
             cause = causes.cause_of(None, str(error))
             why = causes.NOT_STARTED if cause == causes.EXIT else cause

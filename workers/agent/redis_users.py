@@ -50,7 +50,10 @@ class DriverUsers:
         self._created = dict[str, int]()
 
     def url_of(self, cluster: str) -> str:
-        """Return the URL for the driver of a cluster; `keep` creates its user."""
+        """Return the URL for the driver of a cluster; `keep` creates its user.
+
+        Raises `OSError` without the lease of the cluster.
+        """
         if self._refusal:
             return self._site_url
         parts = urlsplit(self._site_url)
@@ -59,8 +62,14 @@ class DriverUsers:
         return parts._replace(netloc=f"{login}@{host}").geturl()
 
     def password_of(self, cluster: str) -> str:
-        """Return the password of a driver of this epoch, also for the database of results."""
-        return self._password(cluster, self._leases.held().get(cluster, 0))
+        """Return the password of a driver of this epoch, also for the database of results.
+
+        Raises `OSError` without the lease of the cluster.
+        """
+        epoch = self._leases.held().get(cluster)
+        if epoch is None:
+            raise OSError(f"this agent has no lease of {cluster} any more")
+        return self._password(cluster, epoch)
 
     def keep(self, clusters: Collection[str]) -> None:
         """Create users of clusters with a lease; delete those of none of `clusters`; idempotent.

@@ -3,6 +3,7 @@
 import json
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from controlplane.explain.drafts.preview import answer, is_wanted
 from controlplane.explain.drafts.values import (
     BROWSE,
     BrowsedMessage,
-    BrowsedTopic,
+    BrowsedSource,
     BrowseRequest,
     PreviewResponse,
 )
@@ -28,11 +29,11 @@ from controlplane.wire.query_text import QueryText
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.sources.files import FileSource
 from controlplane.wire.sources.kinds import source_from_text
-from controlplane.wire.topics.base import StreamSource
+from controlplane.wire.topics.base import BadSource, StreamSource
 from workers.pipeline.engine.evaluation.evaluator import holds
 from workers.pipeline.engine.failures.fault import QueryFault
 from workers.pipeline.routing.compilation import read_columns
-from workers.pipeline.sources.browse import BrowsedChunk, BrowsePlace, FoundRecords, StreamKey
+from workers.pipeline.sources.browse import BrowsedChunk, BrowsePlace, RecordsReader, StreamKey
 from workers.pipeline.sources.cluster_sources import module_of
 from workers.pipeline.sources.files.browse import sample
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer, Projection
@@ -40,8 +41,8 @@ from workers.preview.records import entry_of, records_of
 
 # Messages that are read for a page: as many as it shows, or these to filter.
 _FILTERED: Final = 2_000
-# Characters of a key and a value that are shown.
-_TEXT, _KEY = 4_000, 200
+# Characters of a key and a value that are shown, and bytes of the records of a sample.
+_TEXT, _KEY, _SAMPLE = 4_000, 200, 4 << 20
 _STREAM: Final = 1
 
 
@@ -52,7 +53,7 @@ def run(body: str) -> None:
     if cluster is None or not is_wanted(cluster, request):
         return
     try:
-        response = PreviewResponse(topic=_browsed(cluster, request))
+        response = PreviewResponse(browsed=_browsed(cluster, request))
     except Unwanted:
         return
     except Exhausted as error:
@@ -61,42 +62,44 @@ def run(body: str) -> None:
     except (QueryFault, ChildDied) as error:
         response = PreviewResponse(code="query_failed", text=str(error))
     except WireError as error:
-        response = PreviewResponse(code="log_away", text=f"The source cannot be read: {error}")
+        text = f"The source cannot be read: {error}"
+        data = {"fields": error.fields} if isinstance(error, BadSource) else {}
+        response = PreviewResponse(code="log_away", text=text, data=data)
     answer(cluster, request, response)
 
 
-def _browsed(cluster: Cluster, request: BrowseRequest) -> BrowsedTopic:
+def _browsed(cluster: Cluster, request: BrowseRequest) -> BrowsedSource:
     source, row = source_from_text(request.source), json.loads(request.schema)
     if not row and isinstance(source, FileSource):
         return run_in_child(
-            lambda _: BrowsedTopic([], 0, 0, b64encode(sample(source)).decode()),
+            lambda _: BrowsedSource([], 0, 0, b64encode(sample(source)).decode()),
             preview_limits(),
             lambda _: is_wanted(cluster, request),
         )
     schema = StreamSchema.from_text(request.schema) if row else None
     place = _place(request)
-    records = found_records(source, schema, place, cluster, request.stream)
+    read = reader_of(source, schema, place, cluster, request.stream)
     return run_in_child(
-        lambda _: _shown(schema, request, place, records),
+        lambda _: _shown(schema, request, place, read),
         preview_limits(),
         lambda _: is_wanted(cluster, request),
     )
 
 
-def found_records(
+def reader_of(
     source: StreamSource,
     schema: StreamSchema | None,
     place: BrowsePlace,
     cluster: Cluster,
     stream: int,
-) -> FoundRecords:
-    """Return records of a source of a stream, 0 for none yet.
+) -> RecordsReader:
+    """Return what reads records of the source of a stream, id 0 for none yet.
 
-    Raises `WireError` if its place does not answer.
+    Raises `WireError` if its place does not answer; so does the reader.
     """
     key = StreamKey(cluster.slug, stream, settings.RESULTS_URL)
-    records: FoundRecords = module_of(source, "browse").find(source, schema, place, key)
-    return records
+    reader: RecordsReader = module_of(source, "browse").reader_of(source, schema, place, key)
+    return reader
 
 
 def _place(request: BrowseRequest) -> BrowsePlace:
@@ -108,28 +111,42 @@ def _place(request: BrowseRequest) -> BrowsePlace:
 
 
 def _shown(
-    schema: StreamSchema | None, request: BrowseRequest, place: BrowsePlace, records: FoundRecords
-) -> BrowsedTopic:
+    schema: StreamSchema | None, request: BrowseRequest, place: BrowsePlace, read: RecordsReader
+) -> BrowsedSource:
     """Return the messages that a condition selects, newest first; runs in the child."""
     selected: list[BrowsedMessage] = []
-    for item in records.chunks():
+    count = 0
+    for item in read():
         matching: Sequence[int] = range(len(item.chunk.offsets))
+        count += len(matching)
         if request.where and schema is not None:
             decoded = item.chunk.decoded
             matching = decoded.places[_matches(decoded.records, schema, request.where)].tolist()
         selected += [_message(item, row) for row in matching]
     newest = sorted(selected, key=lambda m: (m.sent_at, m.topic, m.partition, m.offset))
-    kept = newest[: request.limit] if place.is_from_start else newest[-request.limit :]
-    return BrowsedTopic(kept[::-1], records.count, len(selected))
+    kept = (newest[: request.limit] if place.is_from_start else newest[-request.limit :])[::-1]
+    cut = [replace(message, text=message.text[:_TEXT]) for message in kept]
+    sample = "" if schema else b64encode(_lines(kept)).decode()
+    return BrowsedSource(cut, count, len(selected), sample)
 
 
 def _message(item: BrowsedChunk, row: int) -> BrowsedMessage:
     chunk = item.chunk
     return BrowsedMessage(
         item.partition, int(chunk.offsets[row]), moment_of(chunk.times_ms[row]),
-        item.keys[row][:_KEY], item.texts[row][:_TEXT], chunk.decoded.faults.get(row, ""),
-        item.topic,
+        item.keys[row][:_KEY], item.texts[row], chunk.decoded.faults.get(row, ""), item.topic,
     )  # fmt: skip
+
+
+def _lines(messages: Sequence[BrowsedMessage]) -> bytes:
+    """Return the records among messages as lines, as many as a sample may have bytes."""
+    lines, size = list[bytes](), 0
+    for message in messages:
+        line = b" ".join(message.text.encode().splitlines())
+        if not message.fault and size + len(line) <= _SAMPLE:
+            lines.append(line)
+            size += len(line)
+    return b"\n".join(lines)
 
 
 def _matches(records: Any, schema: StreamSchema, where: str) -> Any:

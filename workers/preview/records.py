@@ -15,7 +15,7 @@ from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.evaluation.records import NO_WATERMARK, Records
 from workers.pipeline.exchange.envelope import TIME_COLUMN
 from workers.pipeline.routing.compilation import read_columns
-from workers.pipeline.sources.browse import FoundRecords
+from workers.pipeline.sources.browse import RecordsReader
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer, Projection
 
 # Blocks of a stream that are read at most, and streams that are read together.
@@ -31,7 +31,7 @@ _ALWAYS_MS: Final = 2**52
 class NewestEntries:
     """The newest blocks of streams by id.
 
-    `is_partial`: True if the limit of bytes left out streams.
+    `is_partial`: True if a limit left out streams.
     """
 
     entries: Mapping[int, Sequence[LogEntry]]
@@ -64,14 +64,15 @@ def read_newest(log: Log, streams: Sequence[int]) -> NewestEntries:
 
 
 def with_sources(
-    newest: NewestEntries, sources: Mapping[int, FoundRecords], schemas: Mapping[int, StreamSchema]
+    newest: NewestEntries, sources: Mapping[int, RecordsReader], schemas: Mapping[int, StreamSchema]
 ) -> NewestEntries:
     """Return newest blocks with the records of sources, which no watermark makes late."""
-    entries = {stream: [*known] for stream, known in newest.entries.items()}
-    for stream, records in sources.items():
-        own = entries.setdefault(stream, [])
-        for item in records.chunks():
-            own.append(entry_of(item.chunk.decoded.records, schemas[stream]))
+    entries = dict(newest.entries)
+    for stream, read in sources.items():
+        decoded = [item.chunk.decoded.records for item in read()]
+        own = [entry_of(records, schemas[stream]) for records in decoded if records.num_rows]
+        if own:
+            entries[stream] = [*entries.get(stream, ()), *own]
     return NewestEntries(entries, newest.is_partial)
 
 

@@ -1,6 +1,7 @@
 """The work of a preview: read records, evaluate in a child with limits, send the response."""
 
 import json
+from dataclasses import replace
 from typing import Final
 
 from django.conf import settings
@@ -17,9 +18,9 @@ from controlplane.wire.log import open_log
 from controlplane.wire.query import BadQuery
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.sources.kinds import source_from_json
-from workers.pipeline.sources.browse import BrowsePlace, FoundRecords
+from workers.pipeline.sources.browse import BrowsePlace, RecordsReader
 from workers.preview.evaluation import Draft, QueryFailed, evaluate
-from workers.preview.messages import found_records
+from workers.preview.messages import reader_of
 from workers.preview.records import MOST_SOURCES, NewestEntries, read_newest, with_sources
 
 # Records of sources that a preview reads.
@@ -40,16 +41,16 @@ def _response(cluster: Cluster, request: PreviewRequest) -> PreviewResponse | No
     """Return the response, None if the request was cancelled meanwhile."""
     draft = _draft(cluster, request)
     try:
-        newest, records = _newest(cluster, draft), _of_sources(cluster, draft)
-        if not newest.entries and not records:
-            text = "The streams of the query have no record yet: append some, then preview again"
-            return PreviewResponse(code="no_records", text=text)
+        newest, readers = _newest(cluster, draft), _readers(cluster, draft)
         computation = draft.computation
         preview = run_in_child(
-            lambda _: evaluate(draft, computation, with_sources(newest, records, draft.schemas)),
+            lambda _: evaluate(draft, computation, with_sources(newest, readers, draft.schemas)),
             preview_limits(),
             lambda _: is_wanted(cluster, request),
         )
+        if not newest.entries and not preview.records and not preview.rejected:
+            text = "The streams of the query have no record yet: append some, then preview again"
+            return PreviewResponse(code="no_records", text=text)
         return PreviewResponse(preview=preview)
     except Unwanted:
         return None
@@ -88,19 +89,19 @@ def _draft(cluster: Cluster, request: PreviewRequest) -> Draft:
 def _newest(cluster: Cluster, draft: Draft) -> NewestEntries:
     log = open_log(cluster.log_url, cluster.slug, settings.REDIS_URL)
     try:
-        return read_newest(log, sorted(draft.names))
+        newest = read_newest(log, sorted(draft.names))
     finally:
         log.close()
+    return replace(newest, is_partial=newest.is_partial or len(draft.sources) > MOST_SOURCES)
 
 
-def _of_sources(cluster: Cluster, draft: Draft) -> dict[int, FoundRecords]:
-    """Return the newest records of the sources of streams by id, without empty ones."""
+def _readers(cluster: Cluster, draft: Draft) -> dict[int, RecordsReader]:
+    """Return by stream what reads the newest records of its source."""
     chosen = sorted(draft.sources)[:MOST_SOURCES]
     place = BrowsePlace(_OF_SOURCES // max(1, len(chosen)), is_shared=True)
-    every = {
-        stream: found_records(
+    return {
+        stream: reader_of(
             source_from_json(draft.sources[stream]), draft.schemas[stream], place, cluster, stream
         )
         for stream in chosen
     }
-    return {stream: records for stream, records in every.items() if records.count}

@@ -32,7 +32,7 @@ from controlplane.models import Cluster, FollowedFile, Sink
 from controlplane.processes.serving.request_metrics import collect_requests
 from controlplane.sinks.status import lag_s
 from controlplane.telemetry.gauges import ClusterGauges, Gauges, gauges
-from controlplane.telemetry.topics import TopicStatus, known_topics
+from controlplane.telemetry.sources import SourceStatus, known_sources
 from controlplane.wire.figures import FIGURES, Figure
 from controlplane.wire.foreign.entries import SITE
 
@@ -79,7 +79,7 @@ class _Figures(Collector):
         yield from _of_alerts(self._actor, timezone.now())
         yield from _of_descriptions(self._actor)
         yield from _of_sinks(figures.sinks, timezone.now())
-        yield from _of_topics(known_topics(row.cluster for row in figures.clusters))
+        yield from _of_topics(known_sources(row.cluster for row in figures.clusters))
         slugs = [row.cluster.slug for row in figures.clusters]
         yield from _of_skipped([*slugs, SITE] if self._actor.is_viewer else slugs)
         if self._actor.is_viewer:
@@ -148,7 +148,7 @@ def _of_sinks(sinks: Iterable[Sink], now: datetime) -> Iterator[Metric]:
         yield counter
 
 
-def _of_topics(topics: Sequence[tuple[tuple[str, str], TopicStatus]]) -> Iterator[Metric]:
+def _of_topics(topics: Sequence[tuple[tuple[str, str], SourceStatus]]) -> Iterator[Metric]:
     """Yield whether the brokers of topics answer, and the lag and state of each partition."""
     yield _gauge("topic_up", "1 if the brokers of a topic answer", ("cluster", "stream"), (
         (names, float(not topic.error)) for names, topic in topics

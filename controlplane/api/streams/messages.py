@@ -11,7 +11,7 @@ from controlplane.api.common.schemas import RequestBody, fields_of
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.catalog.streams import stream_by_key
 from controlplane.explain.drafts.messages import MOST, BrowseChoice, browse
-from controlplane.explain.drafts.values import BrowsedMessage, BrowsedTopic
+from controlplane.explain.drafts.values import BrowsedMessage, BrowsedSource
 from controlplane.topology.topics.produce import MOST_BYTES, ProducedMessage, produce
 
 router = Router(tags=["streams"])
@@ -41,7 +41,7 @@ class BrowsedMessageOut(fields_of(BrowsedMessage)):  # type: ignore[misc]
     """
 
 
-class BrowsedTopicOut(fields_of(BrowsedTopic, without="messages head")):  # type: ignore[misc]
+class BrowsedSourceOut(fields_of(BrowsedSource, without="messages sample")):  # type: ignore[misc]
     """Records, newest first; read: how many were looked at; matching: how many of them match."""
 
     messages: list[BrowsedMessageOut]
@@ -59,7 +59,7 @@ class ProducedMessageOut(fields_of(ProducedMessage)):  # type: ignore[misc]
     """Where the message was written."""
 
 
-@router.post("/{slug}/streams/{stream}/messages", response=BrowsedTopicOut, openapi_extra=_BROWSE)
+@router.post("/{slug}/streams/{stream}/messages", response=BrowsedSourceOut, openapi_extra=_BROWSE)
 def browse_messages(request: HttpRequest, slug: str, stream: str, body: BrowseIn) -> Any:
     """Return records of the source of a stream; no offset of the stream moves."""
     row = stream_by_key(cluster_of(request), stream)

@@ -12,13 +12,9 @@ from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.streams.schemas import SourceBody
 from controlplane.catalog.streams import stream_by_key
 from controlplane.errors import NotFound
-from controlplane.explain.drafts.messages import sample
-from controlplane.telemetry.topics import TopicStatus, topic_status
-from controlplane.topology.topics.brokers import (
-    ListedTopic,
-    TopicSample,
-    list_topics,
-)
+from controlplane.explain.drafts.messages import SourceSample, sample
+from controlplane.telemetry.sources import SourceStatus, source_status
+from controlplane.topology.topics.brokers import ListedTopic, list_topics
 
 router = Router(tags=["streams"])
 _BROKERS = with_examples({"Brokers": {"servers": "broker-1:9092,broker-2:9092"}})
@@ -37,7 +33,7 @@ class BrokersIn(RequestBody):
     secrets: dict[str, str] = Field(default_factory=dict)
 
 
-class TopicStatusOut(fields_of(TopicStatus)):  # type: ignore[misc]
+class SourceStatusOut(fields_of(SourceStatus)):  # type: ignore[misc]
     """How far a topic is read; error: why the brokers do not answer, empty if they do."""
 
     unread: int
@@ -50,18 +46,18 @@ def find_topics(request: HttpRequest, slug: str, body: BrokersIn) -> Any:
     return list_topics(caller(request), cluster_of(request), body.model_dump())
 
 
-@router.post("/{slug}/topics/sample", response=dataclass_schema(TopicSample), openapi_extra=_TOPIC)
+@router.post("/{slug}/topics/sample", response=dataclass_schema(SourceSample), openapi_extra=_TOPIC)
 def read_sample(request: HttpRequest, slug: str, body: SourceBody) -> Any:
     """Return the newest messages of a topic, and the schema that any kind of source suggests."""
     row = body.model_dump(exclude_defaults=True)
     return sample(caller(request), cluster_of(request), row)
 
 
-@router.get("/{slug}/streams/{stream}/topic", response=TopicStatusOut)
+@router.get("/{slug}/streams/{stream}/topic", response=SourceStatusOut)
 def get_topic(request: HttpRequest, slug: str, stream: str) -> Any:
     """Return how far the topic of a stream is read. 404 before the pipeline has asked for it."""
     row = stream_by_key(cluster_of(request), stream)
-    status = topic_status(row)
+    status = source_status(row)
     if status is None:
         raise NotFound("topic", row.name)
     return status

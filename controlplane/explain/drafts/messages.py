@@ -15,24 +15,22 @@ from uuid import uuid4
 from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog.computations import schema_of
 from controlplane.errors import Conflict, Invalid
-from controlplane.events.task_names import BROWSE_TOPIC
+from controlplane.events.task_names import BROWSE_SOURCE
 from controlplane.explain.drafts.preview import answered, refusal_of
 from controlplane.explain.drafts.values import (
     BROWSE,
     BrowsedMessage,
-    BrowsedTopic,
+    BrowsedSource,
     BrowseRequest,
 )
 from controlplane.models import Cluster, Stream
 from controlplane.records.bodies import Format
 from controlplane.topology.schemas.inference import Inferred, InferredColumn, infer
-from controlplane.topology.topics.brokers import SampledMessage, TopicSample, sample_topic
 from controlplane.topology.topics.declaration import source_faults, source_of
 from controlplane.wire.query import BadQuery, computation_of
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.sources.files import FileFormat, FileSource
 from controlplane.wire.sources.generator import COLUMNS, EventKind, GeneratorSource
-from controlplane.wire.topics.source import MessageFormat, TopicSource
 
 # Messages that a page shows, and the characters of a condition.
 MOST: Final = 200
@@ -61,7 +59,15 @@ class BrowseChoice:
     topic: str = ""
 
 
-def browse(actor: Actor, stream: Stream, choice: BrowseChoice) -> BrowsedTopic:
+@dataclass(frozen=True)
+class SourceSample:
+    """The newest messages of a topic, newest first, and the schema that any source suggests."""
+
+    messages: Sequence[BrowsedMessage]
+    proposed: Inferred
+
+
+def browse(actor: Actor, stream: Stream, choice: BrowseChoice) -> BrowsedSource:
     """Return messages, rows or events of the source of a stream, newest first.
 
     Raises `Forbidden`, `Invalid`, `Conflict` no_source, query_failed, out_of_memory or out_of_time,
@@ -79,28 +85,29 @@ def browse(actor: Actor, stream: Stream, choice: BrowseChoice) -> BrowsedTopic:
     return send(stream.cluster, request)
 
 
-def sample(actor: Actor, cluster: Cluster, row: Mapping[str, Any]) -> TopicSample:
+def sample(actor: Actor, cluster: Cluster, row: Mapping[str, Any]) -> SourceSample:
     """Return the newest records of a source, decoded, and the schema that they suggest.
 
-    Raises as `sample_topic` and `browse`.
+    Raises as `browse`, and `Conflict` (no_messages).
     """
     require_operator(actor, cluster)
     if faults := source_faults(row, None):
         raise Invalid(faults)
     source = source_of(row)
     if isinstance(source, GeneratorSource):
-        return TopicSample([], _generated(source))
-    if isinstance(source, TopicSource) and not source.is_decoded:
-        return sample_topic(actor, cluster, row)
+        return SourceSample([], _generated(source))
     request = BrowseRequest(
         cluster.pk, 0, json.dumps(row, sort_keys=True), "{}", "", None, None, None, MOST,
         f"{actor.name} messages", token=uuid4().hex,
     )  # fmt: skip
     browsed = send(cluster, request)
-    if isinstance(source, TopicSource):
-        return _sample_of(source, browsed.messages)
-    assert isinstance(source, FileSource)
-    return TopicSample([], infer(b64decode(browsed.head), _FORMATS[FileFormat(source.format)]))
+    if not browsed.sample:
+        place = "" if source is None else source.place
+        why = next((message.fault for message in browsed.messages), "it has none")
+        raise Conflict("no_messages", f"The {place} has no message to read: {why}")
+    is_file = isinstance(source, FileSource)
+    kind = _FORMATS[FileFormat(source.format)] if is_file else Format.NDJSON
+    return SourceSample(browsed.messages, infer(b64decode(browsed.sample), kind))
 
 
 def _generated(source: GeneratorSource) -> Inferred:
@@ -114,26 +121,14 @@ def _generated(source: GeneratorSource) -> Inferred:
     return Inferred(source.kind, 0, columns, _EVENT_TIME, {})
 
 
-def _sample_of(source: TopicSource, browsed: Sequence[BrowsedMessage]) -> TopicSample:
-    is_text = source.format == MessageFormat.STRING
-    lines = "\n".join(
-        json.dumps({"text": message.text}) if is_text else message.text
-        for message in browsed
-        if not message.fault
-    )
-    if not lines:
-        why = next((message.fault for message in browsed), "it has none")
-        raise Conflict("no_messages", f"The {source.place} has no message to read: {why}")
-    messages = [SampledMessage(m.partition, m.offset, m.sent_at, m.text, m.topic) for m in browsed]
-    return TopicSample(messages, infer(lines.encode(), Format.NDJSON))
-
-
-def send(cluster: Cluster, request: BrowseRequest) -> BrowsedTopic:
+def send(cluster: Cluster, request: BrowseRequest) -> BrowsedSource:
     """Return the answer of a worker to a request. Raises as `browse`."""
-    response = answered(cluster, request, BROWSE_TOPIC, BROWSE.dump_json(request).decode())
-    if response.topic is None:
-        raise refusal_of(response)
-    return response.topic
+    response = answered(cluster, request, BROWSE_SOURCE, BROWSE.dump_json(request).decode())
+    if response.browsed is not None:
+        return response.browsed
+    if not request.stream and (fields := response.data.get("fields")):
+        raise Invalid({f"source.{name}": [why] for name, why in fields.items()})
+    raise refusal_of(response)
 
 
 def _checked(stream: Stream, choice: BrowseChoice) -> int | None:

@@ -109,16 +109,17 @@ class BrowsedMessage:
 
 
 @dataclass(frozen=True)
-class BrowsedTopic:
+class BrowsedSource:
     """Messages of a source, newest first, of `read` messages, of which `matching` match.
 
-    `head`: of files before a declaration the beginning of the newest one, in base64.
+    `sample`: before a declaration records to propose columns of, in base64: lines of JSON, or the
+    beginning of a file.
     """
 
     messages: Sequence[BrowsedMessage]
     read: int
     matching: int
-    head: str = ""
+    sample: str = ""
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class PreviewResponse:
     """The response of the worker: a preview or messages, or the code and text of an error."""
 
     preview: Preview | None = None
-    topic: BrowsedTopic | None = None
+    browsed: BrowsedSource | None = None
     code: str = ""
     text: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)

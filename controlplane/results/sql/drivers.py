@@ -1,12 +1,13 @@
 """Logins of PostgreSQL with which drivers write the results of their cluster, and nothing else.
 
-Row security and the rights of one group are declared with the tables (`DRIVER_RIGHTS`); a driver
-has a login in this group, by whose name a policy finds its cluster. Nothing of it is stored: the
-agent derives the password and sets it when it starts a driver, which ends the sessions of the
+Row security and the privileges of one group are declared with the tables (`DRIVER_PRIVILEGES`); a
+driver has a login in this group, by whose name a policy finds its cluster. Nothing of it is stored:
+the agent derives the password and sets it when it starts a driver, which ends the sessions of the
 driver before.
 """
 
 import logging
+from contextlib import closing
 from typing import Any, Final
 
 import psycopg
@@ -17,17 +18,14 @@ from psycopg.conninfo import make_conninfo
 from controlplane.results.database import RESULTS, is_postgres, results_cursor
 from controlplane.results.sql.columns import identifier, quoted
 from controlplane.results.sql.logins import login_url, scram_verifier
-from controlplane.results.sql.schemas import (
-    CATALOG_LOCK,
-    END_SESSIONS,
-    database_number,
-    driver_of,
-)
-from controlplane.wire.results.tables import DRIVER_RIGHTS
+from controlplane.results.sql.schemas import END_SESSIONS, driver_of
+from controlplane.wire.results.tables import DRIVER_PRIVILEGES
 
 logger = logging.getLogger(__name__)
 
 _CONNECT_S: Final = 10
+# Two agents may start drivers at once; not that of views, whose updates may take long.
+_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('weir_drivers'))"
 
 
 def driver_url(slug: str, password: str) -> str:
@@ -38,11 +36,11 @@ def driver_url(slug: str, password: str) -> str:
     """
     if not is_postgres():
         return settings.RESULTS_URL
-    login = driver_of(slug)
     try:
+        login = driver_of(slug)
         _create(login, password)
         url = login_url(login, password, with_options=True)
-        _try(url)
+        _check_login(url)
     except (OperationalError, InterfaceError) as error:
         raise OSError(f"the database of results is away: {error}") from error
     except (Error, psycopg.Error) as error:
@@ -55,20 +53,26 @@ def driver_url(slug: str, password: str) -> str:
     return url
 
 
-def _try(url: str) -> None:
-    """Log in and look at what a driver needs. Raises `psycopg.Error` if it lacks something."""
-    with psycopg.connect(make_conninfo(url, connect_timeout=_CONNECT_S)) as session:
-        session.execute("SELECT FROM results_window, results_cluster LIMIT 0")
-        session.execute("CREATE TEMPORARY TABLE staged (tried int) ON COMMIT DROP")
+def _check_login(url: str) -> None:
+    """Log in and look at what a driver needs.
+
+    Raises `psycopg.Error` if it lacks something, Django's if Weir's user cannot log in either.
+    """
+    try:
+        with psycopg.connect(make_conninfo(url, connect_timeout=_CONNECT_S)) as session:
+            session.execute("SELECT FROM results_window, results_cluster LIMIT 0")
+            session.execute("CREATE TEMPORARY TABLE staged (tried int) ON COMMIT DROP")
+    except psycopg.OperationalError:
+        with closing(connections[RESULTS].copy()) as own:
+            own.ensure_connection()
+        raise
 
 
 def _create(login: str, password: str) -> None:
     """Create the group and the login, or change its password; end its sessions of before."""
-    group = f"weir-drivers.{database_number()}"
+    group = f"weir-drivers.{login.split('.')[1]}"
     with transaction.atomic(RESULTS), results_cursor() as cursor:
-        # Views may be updated for long, which a driver that starts does not wait for.
-        cursor.execute(f"SET LOCAL lock_timeout = '{_CONNECT_S}s'")
-        cursor.execute(CATALOG_LOCK)
+        cursor.execute(_LOCK)
         cursor.execute("SELECT rolname FROM pg_roles WHERE rolname IN (%s, %s)", [group, login])
         known = {name for (name,) in cursor.fetchall()}
         if group not in known:
@@ -86,9 +90,9 @@ def _create(login: str, password: str) -> None:
 
 
 def _grant(cursor: Any, group: str) -> str:
-    """Give the group the rights of drivers; return the schema of the tables, quoted."""
-    for table, (_, rights) in DRIVER_RIGHTS.items():
-        cursor.execute(f"GRANT {rights} ON {table} TO {group}")
+    """Grant the group the privileges of drivers; return the schema of the tables, quoted."""
+    for table, (_, privileges) in DRIVER_PRIVILEGES.items():
+        cursor.execute(f"GRANT {privileges} ON {table} TO {group}")
     cursor.execute(f"GRANT EXECUTE ON FUNCTION results_partitions TO {group}")
     cursor.execute("SELECT quote_ident(current_schema())")
     schema = str(cursor.fetchone()[0])

@@ -21,7 +21,7 @@ from controlplane.errors import Conflict
 from controlplane.models import Cluster
 from controlplane.results.database import RESULTS, is_postgres, results_cursor
 from controlplane.results.sql.columns import identifier, quoted
-from controlplane.results.sql.schemas import role_of
+from controlplane.results.sql.schemas import drop_login, role_of
 from controlplane.results.sql.views import schema_of
 
 # As tokens.
@@ -140,7 +140,7 @@ def review_logins() -> int:
         for (login,) in cursor.fetchall():
             slug, _, user = login.removeprefix(role_of("")).rpartition(".")
             if not _may_read(slug, int(user)):
-                _drop(cursor, login)
+                drop_login(cursor, login)
                 dropped += 1
     return dropped
 
@@ -148,11 +148,3 @@ def review_logins() -> int:
 def _may_read(slug: str, user: int) -> bool:
     cluster, row = Cluster.objects.filter(slug=slug).first(), User.objects.filter(pk=user).first()
     return cluster is not None and row is not None and Actor(row).may(VIEWER, cluster.pk)
-
-
-def _drop(cursor: Any, login: str) -> None:
-    cursor.execute(f"ALTER ROLE {identifier(login)} NOLOGIN")
-    cursor.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", [login]
-    )
-    cursor.execute(f"DROP ROLE {identifier(login)}")

@@ -26,13 +26,15 @@ MOST_CHANGED: Final = 500
 _OURS: Final = "Results of a cluster of Weir: "
 _LOCK_WAIT: Final = "2s"
 # Two processes may change schemas and roles at once.
-CATALOG_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('weir_views'))"
+_CATALOG_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('weir_views'))"
 _VIEWS: Final = (
     "SELECT c.relname, COALESCE(obj_description(c.oid, 'pg_class'), '') FROM pg_class c"
     " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relkind = 'v'"
 )
-# With the name of a login.
-END_SESSIONS: Final = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s"
+# With the name of a login; waits until they have ended.
+END_SESSIONS: Final = (
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = %s"
+)
 _SCHEMAS: Final = (
     "SELECT nspname, substr(obj_description(oid, 'pg_namespace'), %s) FROM pg_namespace"
     " WHERE obj_description(oid, 'pg_namespace') LIKE %s"
@@ -99,7 +101,7 @@ def _logged(name: str, work: Callable[[], int]) -> int | None:
 def _update_cluster(cluster: Cluster) -> int:
     schema, role = schema_of(cluster), role_of(cluster.slug)
     with transaction.atomic(RESULTS), results_cursor() as cursor:
-        cursor.execute(CATALOG_LOCK)
+        cursor.execute(_CATALOG_LOCK)
         cursor.execute(_SCHEMAS, [len(_OURS) + 1, f"{_OURS}%"])
         if schema not in dict(cursor.fetchall()):
             cursor.execute(f"CREATE SCHEMA {identifier(schema)}")
@@ -154,13 +156,21 @@ def _update_views(
 
 def _drop_others(slugs: set[str]) -> int:
     """Drop the schemas and roles of clusters that do not exist any more; return how many."""
-    with transaction.atomic(RESULTS), results_cursor() as cursor:
+    with results_cursor() as cursor:
         cursor.execute(_SCHEMAS, [len(_OURS) + 1, f"{_OURS}%"])
         others = [(schema, slug) for schema, slug in cursor.fetchall() if slug not in slugs]
         for schema, slug in others:
-            cursor.execute(f"DROP SCHEMA {identifier(schema)} CASCADE")
-            # A session of a driver may own a temporary table.
-            cursor.execute(END_SESSIONS, [driver_of(slug)])
-            for role in (role_of(slug), driver_of(slug)):
-                cursor.execute(f"DROP ROLE IF EXISTS {identifier(role)}")
+            drop_login(cursor, driver_of(slug))
+            with transaction.atomic(RESULTS):
+                cursor.execute(f"DROP SCHEMA {identifier(schema)} CASCADE")
+                cursor.execute(f"DROP ROLE IF EXISTS {identifier(role_of(slug))}")
     return len(others)
+
+
+def drop_login(cursor: Any, login: str) -> None:
+    """Drop a login if there is one, after its sessions, which may own temporary tables."""
+    cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [login])
+    if cursor.fetchone() is not None:
+        cursor.execute(f"ALTER ROLE {identifier(login)} NOLOGIN")
+        cursor.execute(END_SESSIONS, [login])
+        cursor.execute(f"DROP ROLE {identifier(login)}")

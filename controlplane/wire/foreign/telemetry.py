@@ -75,7 +75,7 @@ _FAULTS: Final = _list_of(_form("Fault", {
 }))  # fmt: skip
 _MOVES: Final = _list_of(_form("Move", {"bytes": Required[Whole], "waited": Required[Whole]}))
 _ARRIVALS: Final = _list_of(_form("Arrival", {"gap_ms": Required[Number | None]}))
-_TOPIC: Final = _form("Topic", {
+_SOURCE: Final = _form("Source", {
     "identity": Required[Text], "mark_ms": Required[Whole | None], "size": Required[Whole],
     "is_active": Required[bool], "topics": list[Text],
     # Those of before 2026-12 have no time at which the partition was added.
@@ -84,13 +84,13 @@ _TOPIC: Final = _form("Topic", {
         | tuple[Whole, Whole | None, Whole | None, Whole, Whole, Whole]
     )]],
 })  # fmt: skip
-_TOPICS: Final = dict.__class_getitem__((Name, _TOPIC))
+_SOURCES: Final = dict.__class_getitem__((Name, _SOURCE))
 _ROW: Final[TypeAdapter[dict[str, Any]]] = TypeAdapter(_form("Row", {
     **_figures(""),
     "batch": Whole, "version": Whole, "emitted_ms": Moment, "read": Whole, "delivered": Whole,
     "streams": Counts, "nodes": _NODES, "splits": _SPLITS, "start": Position | None,
     "end": Position | None, "read_position": Position | None, "delayed": dict[Name, Position],
-    "topics": _TOPICS,
+    "sources": _SOURCES,
     "newest": Counts,
     "read_ms": Moment | None, "latency": Latency | None, "behind": dict[Name, tuple[Whole, Whole]],
     "late_streams": Counts, "late_queries": Counts, "skipped": bool, "faults": _FAULTS,

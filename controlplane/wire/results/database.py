@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 import psycopg
 
 T = TypeVar("T")
-# A database that is away, or locked by others, is waited for (s).
+# Patience by default (s).
 PATIENCE_S: Final = 60.0
 _PAUSE_S: Final = 0.5
 _LOCKED_S: Final = 20.0
@@ -39,10 +39,13 @@ class ResultsDatabase(Protocol):
 
 
 class ConnectedDatabase:
-    """One connection of this process, by URL: postgresql://… or sqlite:////path."""
+    """One connection of this process, by URL: postgresql://… or sqlite:////path.
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    `patience_s`: so long one that is away, or locked by others, is waited for.
+    """
+
+    def __init__(self, url: str, patience_s: float = PATIENCE_S) -> None:
+        self._url, self._patience_s = url, patience_s
         self._connection: Any = None
 
     @property
@@ -52,7 +55,7 @@ class ConnectedDatabase:
 
     def run(self, work: Callable[[Any], T]) -> T:
         """Run `work` in a transaction, again while the database is away for a short time."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + self._patience_s
         while True:
             try:
                 with self._transaction() as cursor:
@@ -92,7 +95,10 @@ class ConnectedDatabase:
             return psycopg.connect(self._url, autocommit=True)
         path = unquote(urlsplit(self._url).path)[1:]
         connection = sqlite3.connect(
-            path, timeout=_LOCKED_S, isolation_level=None, check_same_thread=False
+            path,
+            timeout=min(_LOCKED_S, self._patience_s),
+            isolation_level=None,
+            check_same_thread=False,
         )
         for statement in _SQLITE:
             connection.execute(statement)

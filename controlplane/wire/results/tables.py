@@ -17,11 +17,14 @@ of its accumulators.
 In PostgreSQL windows are partitioned by the day of their start, so that retention drops tables, and
 `results_window_started` lets views find windows by their start as a time.
 Days beyond `MAX_PARTITIONS` share the default partition. Drivers reach the rows of their cluster
-(`DRIVER_RIGHTS`, `controlplane.results.sql.drivers`).
+(`DRIVER_PRIVILEGES`, `controlplane.results.sql.drivers`).
 """
 
+import re
 from collections.abc import Iterable
 from typing import Any, Final
+
+from controlplane.wire.errors import WireError
 
 DAY_MS: Final = 86_400_000
 # The first and the last moment (ms) of the years 1 to 9999.
@@ -76,13 +79,27 @@ def clamped(ms: str, greatest: str, least: str) -> str:
 STARTED: Final = f"to_timestamp({clamped('start_ms', 'GREATEST', 'LEAST')} / 1000.0::float8)"
 
 
+_TABLE: Final = re.compile(r"\s*CREATE TABLE IF NOT EXISTS (\w+) ")
+_COLUMN: Final = re.compile(r"(\w+) (?:BIGINT|BLOB|BOOLEAN|BYTEA|TEXT)\b")
+
+
+class EarlierTable(WireError):
+    """A table of results is of an earlier version of Weir, which none converts."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(f"the table {table} has other columns: it is of an earlier version")
+
+
 def create_tables(cursor: Any, *, is_postgres: bool) -> None:
-    """Create the tables that do not exist."""
+    """Create the tables that do not exist. Raises `EarlierTable`."""
     kind = "BYTEA" if is_postgres else "BLOB"
     options = "PARTITION BY RANGE (start_ms)" if is_postgres else "WITHOUT ROWID"
-    cursor.execute(_WINDOW.format(bytes=kind, options=options))
-    for statement in _OTHERS:
+    for statement in (_WINDOW.format(bytes=kind, options=options), *_OTHERS):
         cursor.execute(statement)
+        if table := _TABLE.match(statement):
+            cursor.execute(f"SELECT * FROM {table[1]} LIMIT 0")  # noqa: S608
+            if [column[0] for column in cursor.description] != _COLUMN.findall(statement):
+                raise EarlierTable(table[1])
     if is_postgres:
         cursor.execute(
             "CREATE TABLE IF NOT EXISTS results_window_other PARTITION OF results_window DEFAULT"
@@ -145,8 +162,8 @@ END $$
 _OF_CLUSTER: Final = "cluster = split_part(current_user::text, '.', 3)"
 # Of `results_query` a driver sees the rows of its cluster.
 _OF_QUERIES: Final = "query_id IN (SELECT query_id FROM results_query)"
-# By table: which rows a driver reaches, and what it may do with them.
-DRIVER_RIGHTS: Final = {
+# By table: which rows a driver reaches, and its privileges.
+DRIVER_PRIVILEGES: Final = {
     "results_window": (_OF_QUERIES, "SELECT, INSERT, UPDATE, DELETE"),
     "results_query": (_OF_CLUSTER, "SELECT, INSERT (query_id, cluster)"),
     "results_deleted": (_OF_QUERIES, "SELECT"),
@@ -156,7 +173,7 @@ DRIVER_RIGHTS: Final = {
 }
 
 
-TABLES: Final = (*DRIVER_RIGHTS,)
+TABLES: Final = (*DRIVER_PRIVILEGES,)
 
 
 def _restrict_drivers(cursor: Any) -> None:
@@ -166,7 +183,7 @@ def _restrict_drivers(cursor: Any) -> None:
     cursor.execute("REVOKE EXECUTE ON FUNCTION results_partitions FROM PUBLIC")
     cursor.execute("SELECT tablename FROM pg_policies WHERE policyname = 'drivers'")
     restricted = {name for (name,) in cursor.fetchall()}
-    for table, (rows, _) in DRIVER_RIGHTS.items():
+    for table, (rows, _) in DRIVER_PRIVILEGES.items():
         if table not in restricted:
             cursor.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
             cursor.execute(f"CREATE POLICY drivers ON {table} USING ({rows})")

@@ -26,7 +26,6 @@ from controlplane.wire.topics.tokens import with_tokens
 
 TIMEOUT_S: Final = 5.0
 _FETCHED: Final = 500
-_MOST_BYTES: Final = 32 * 2**20
 # Instead of times: the first message and the end of a partition.
 _FIRST, _END = OFFSET_BEGINNING, OFFSET_END
 
@@ -182,14 +181,6 @@ def commit_offsets(consumer: Consumer, offsets: Mapping[Place, int]) -> None:
         consumer.commit(offsets=places, asynchronous=False)
     except KafkaException as error:
         raise unavailable(error) from error
-
-
-def newest_messages(
-    consumer: Consumer, ends: Mapping[Place, tuple[int, int]], count: int
-) -> "list[Message[Any, Any]]":
-    """Return up to `count` of the newest messages of each partition that come within 5 s."""
-    ranges = {place: (max(first, end - count), end) for place, (first, end) in ends.items()}
-    return messages_between(consumer, ranges, _MOST_BYTES)
 
 
 def messages_between(

@@ -9,7 +9,6 @@ import redis
 from django.db import connections
 from playwright.sync_api import Page, expect
 
-from controlplane.explain.drafts import preview as previews
 from controlplane.models import Cluster, Stream
 from controlplane.topology import placement
 from controlplane.wire.producer import Producer
@@ -17,6 +16,7 @@ from controlplane.wire.schema import StreamSchema
 from tests.dashboard.browser.conftest import apart, log_in
 from tests.support import cluster as made
 from tests.support.pipeline import Pipeline
+from tests.support.previews import answer_at_once
 from tests.support.whole_results import VARIABLE
 from workers.preview import service
 
@@ -28,7 +28,7 @@ SAMPLE = "at,shop,amount\n" + "\n".join(f"{r['at']},{r['shop']},{r['amount']}" f
 @pytest.fixture
 def cluster(web: str, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """A cluster without streams; previews are computed in the process of the test."""
-    monkeypatch.setattr(previews, "send_on_commit", lambda _, body, **__: service.run(body))
+    answer_at_once(monkeypatch)
     monkeypatch.setattr(service, "run_in_child", lambda compute, *_: compute(lambda _: None))
     return apart(lambda: made.small_cluster(made.actor("operator"), stream_count=0))
 

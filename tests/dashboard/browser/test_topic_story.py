@@ -10,8 +10,6 @@ from django.db import connections
 from django.utils import timezone
 from playwright.sync_api import Page
 
-from controlplane.events.task_names import BROWSE_TOPIC, PREVIEW_QUERY
-from controlplane.explain.drafts import preview as previews
 from controlplane.models import Cluster, Sink
 from controlplane.results.finality import update_finality
 from controlplane.sinks.follower import SinkFollower
@@ -20,6 +18,7 @@ from tests.dashboard.browser.conftest import apart, log_in
 from tests.support import cluster as made
 from tests.support.destinations import list_destinations
 from tests.support.pipeline import Pipeline
+from tests.support.previews import answer_at_once
 from tests.support.sinks import run
 from tests.support.topic_story import (
     MOST_CLICKS,
@@ -55,8 +54,7 @@ def places(monkeypatch: pytest.MonkeyPatch) -> Iterator[Places]:
 @pytest.fixture
 def cluster(web: str, places: Places, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """A cluster without streams; what a worker does is done in the process of the test."""
-    tasks = {BROWSE_TOPIC: messages.run, PREVIEW_QUERY: service.run}
-    monkeypatch.setattr(previews, "send_on_commit", lambda name, body, **_: tasks[name](body))
+    answer_at_once(monkeypatch)
     for module in (messages, service):
         monkeypatch.setattr(module, "run_in_child", lambda compute, *_: compute(lambda _: None))
     return apart(lambda: made.small_cluster(made.actor("admin"), stream_count=0))
@@ -85,7 +83,7 @@ def test_revenue_of_a_topic_arrives_in_a_table_and_a_topic(
     page.goto("/clusters/sf/")
     declare_topic(clicks, "sf", places)
     wait_until(
-        lambda: not pipeline.batch() and pipeline.offset.get("topics"), "its place", _PATIENCE_S
+        lambda: not pipeline.batch() and pipeline.offset.get("sources"), "its place", _PATIENCE_S
     )
     submit_query(clicks)
     add_sinks(clicks, places)

@@ -5,13 +5,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from controlplane.explain.drafts import preview as previews
 from controlplane.models import Cluster, Query
-from controlplane.processes.isolation import limits
 from dashboard.queries.drafts import completions
 from tests.support import cluster as made
+from tests.support.previews import answer_at_once
 from tests.support.records import append_at
-from workers.preview import service
 
 pytestmark = [pytest.mark.django_db, pytest.mark.nightly("pages")]
 HTMX: Any = {"HTTP_HX_REQUEST": "true"}
@@ -26,9 +24,7 @@ PREVIEW = "/clusters/sf/queries/preview/"
 
 @pytest.fixture(autouse=True)
 def worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests are computed at once."""
-    monkeypatch.setattr(previews, "send_on_commit", lambda _, body, **__: service.run(body))
-    monkeypatch.setattr(limits, "PREVIEW_S", 60.0)
+    answer_at_once(monkeypatch)
 
 
 def test_a_preview_is_shown_and_nothing_is_stored(operating: Client, sf: Cluster) -> None:

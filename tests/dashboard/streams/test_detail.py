@@ -197,7 +197,7 @@ def test_the_page_of_a_topic_has_the_lag_of_each_partition(
         "state": "lost", "lost": 2, "line": "deleted by the broker",
     }  # fmt: skip
     row = {"clock_ms": 1_700_000_000_000, "error": "away", "partitions": [partition]}
-    redis_client.hset(keys.topics_key(sf.slug), str(stream.pk), json.dumps(row))
+    redis_client.hset(keys.sources_key(sf.slug), str(stream.pk), json.dumps(row))
     live = operating.get(reverse("stream-live", args=[sf.slug, stream.pk])).content.decode()
     for text in ("deleted by the broker: 2 records", "The source cannot be read", "away"):
         assert text in live

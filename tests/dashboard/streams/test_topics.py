@@ -12,6 +12,7 @@ from controlplane.models import Cluster, Stream
 from controlplane.wire import keys
 from tests.dashboard.conftest import browser_of
 from tests.support.destinations import list_destinations
+from tests.support.previews import answer_at_once
 from tests.support.topics import TopicProducer, create_topic, running_broker
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,8 +35,11 @@ def text(answer: Any) -> str:
     return str(answer.content.decode())
 
 
-def test_a_topic_is_listed_sampled_and_declared(operator: Actor, sf: Cluster, broker: str) -> None:
+def test_a_topic_is_listed_sampled_and_declared(
+    operator: Actor, sf: Cluster, broker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Three clicks: the columns are those of its newest messages."""
+    answer_at_once(monkeypatch)
     browser = browser_of(operator)
     place = {"servers": broker, "topic": "orders", "start": "latest", "on_loss": "skip"}
     listed = text(browser.post(NEW, {"servers": broker, "action": "topics"}))
@@ -83,7 +87,7 @@ def test_lag_and_states_are_shown_in_the_list_and_on_the_page(
         "state": "added", "lost": 0, "line": line, "topic": "orders-eu",
     }  # fmt: skip
     row = {"clock_ms": 1_700_000_000_000, "error": "no broker answers", "partitions": [partition]}
-    redis_client.hset(keys.topics_key("sf"), str(stream.pk), json.dumps(row))
+    redis_client.hset(keys.sources_key("sf"), str(stream.pk), json.dumps(row))
     page = text(browser.get(f"/clusters/sf/streams/{stream.pk}/"))
     for part in (line, "orders-eu-7", "The source cannot be read", "no broker answers", "Browse"):
         assert part in page

@@ -179,9 +179,11 @@ def test_a_lost_driver_is_killed_while_the_loop_waits(
     ended = threading.Event()
     thread = threading.Thread(target=first.watch, args=(ended,))
     thread.start()
-    wait_for(lambda: is_gone(pid))
-    ended.set()
-    thread.join()
+    try:
+        wait_for(lambda: is_gone(pid))
+    finally:
+        ended.set()
+        thread.join()
 
 
 def test_lost_drivers_are_killed_at_the_same_time(agent: Agent, desk: Desk) -> None:
@@ -206,9 +208,11 @@ def test_lost_drivers_are_killed_at_the_same_time(agent: Agent, desk: Desk) -> N
             patch.setattr(keeper, "kill", partial(kill, keeper.kill))
         thread = threading.Thread(target=agent.watch, args=(ended,))
         thread.start()
-        wait_for(lambda: not pids(agent))
-        ended.set()
-        thread.join()
+        try:
+            wait_for(lambda: not pids(agent))
+        finally:
+            ended.set()
+            thread.join()
 
 
 @pytest.mark.parametrize("step", ["_prepare", "_hold"])

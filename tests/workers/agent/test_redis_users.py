@@ -237,6 +237,12 @@ def test_redis_has_the_hash_of_a_password_only(users: DriverUsers, site: Any) ->
     assert users.url_of(OWN) != users.url_of(OTHER)
 
 
+def test_a_driver_has_no_password_without_the_lease(site: Any, site_url: str) -> None:
+    users = DriverUsers(site, site_url, "secret", leases_of(site_url))
+    with pytest.raises(OSError, match="third"):
+        users.url_of("third")
+
+
 def test_without_the_right_to_create_users_drivers_run_as_the_site(
     site: Any, site_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:

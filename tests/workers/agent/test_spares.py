@@ -137,8 +137,18 @@ def test_a_spare_that_dies_as_it_is_taken_is_no_driver(agent: Agent) -> None:
     spare.process.kill()
     wait_for(lambda: is_gone(spare.process.pid))
     with pytest.raises(BrokenPipeError):
-        Driver(SPEC, agent.site, agent.command, spare)
+        Driver(SPEC, agent.site, agent.command, lambda _: spare)
     assert agent.processes() == []
+
+
+def test_a_driver_without_its_logins_takes_no_spare(agent: Agent) -> None:
+    def away(_: str) -> str:
+        raise OSError("away")
+
+    spare = agent.prepare()
+    with pytest.raises(OSError, match="away"):
+        Driver(SPEC, replace(agent.site, results_url=away), agent.command, agent.spares.take)
+    assert agent.start_driver() == spare
 
 
 def test_executors_of_other_machines_have_no_spare(agent: Agent) -> None:

@@ -172,13 +172,13 @@ def first_delays(client: "redis.Redis", cluster: str, position: str) -> dict[str
     return {str(stream): place for stream, place in newest[0].get("delayed", {}).items()}
 
 
-def first_topics(client: "redis.Redis", cluster: str) -> dict[str, Any]:
-    """Return how far the newest batch has read the topics, for a new checkpoint.
+def first_cuts(client: "redis.Redis", cluster: str) -> dict[str, Any]:
+    """Return how far the newest batch has read the sources, for a new checkpoint.
 
-    Without it, each topic starts where its consumer group is, or as declared.
+    Without it, each source starts as declared, a topic where its consumer group is.
     """
     newest = newest_telemetry(client, cluster, 1)
-    return dict(newest[0].get("topics", {})) if newest else {}
+    return dict(newest[0].get("sources", {})) if newest else {}
 
 
 def first_position(client: "redis.Redis", cluster: str, log: Log) -> LogPosition:

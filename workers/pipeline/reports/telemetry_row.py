@@ -44,7 +44,7 @@ def telemetry_row(reports: Sequence[NodeMeasures], emitted_ms: int) -> dict[str,
         "behind": _behind(sources),
         # Up to where streams are read that are read less far than `end`.
         "delayed": _by_stream(sources, "delayed"),
-        "topics": cuts_in(sources),
+        "sources": cuts_in(sources),
         "splits": [_split_row(source) for source in sorted(sources, key=lambda s: s["split"])],
         "nodes": [_node_row(report, emitted_ms) for report in nodes],
         **_shedding(nodes, sources),

@@ -30,7 +30,7 @@ class PlannedBatch:
     `batch`: the number of the batch before, which ends at `position`, or before in the streams of
     `delayed`; `former`: its ladder, `before`: its state. `table`: of the next batch, which ends at
     `end`; `nodes`: what waits at the nodes. `clock_ms`: when the batch before was planned.
-    `topics`: the records of the streams that are read from sources.
+    `sources`: the records of the streams that are read from sources.
     """
 
     batch: int
@@ -43,7 +43,7 @@ class PlannedBatch:
     nodes: NodeLoads
     clock_ms: int
     now_ms: int
-    topics: Mapping[int, SourceArrivals] = field(default_factory=dict)
+    sources: Mapping[int, SourceArrivals] = field(default_factory=dict)
 
 
 @dataclass
@@ -102,7 +102,7 @@ class LadderPlanner:
         position = planned.position.position
         starts = {stream: planned.delayed.get(stream, position) for stream in ladder.streams}
         counts = appended_records(self.client, self.cluster, starts)
-        counts |= {s: (t.total, t.unread) for s, t in planned.topics.items() if s in counts}
+        counts |= {s: (t.total, t.unread) for s, t in planned.sources.items() if s in counts}
         pairs = np.array([counts[stream] for stream in ladder.streams], np.float64)
         columns = pairs.reshape(-1, 2)
         return AppendedCounts(columns[:, 0], columns[:, 1])
@@ -122,7 +122,7 @@ class LadderPlanner:
         if row.get("batch") == planned.batch:
             read = row.get("newest", {})
             newest = {s: max(ms, read.get(str(s), ms)) for s, ms in state.newest.items()}
-        newest |= {s: t.newest_ms for s, t in planned.topics.items() if t.newest_ms is not None}
+        newest |= {s: t.newest_ms for s, t in planned.sources.items() if t.newest_ms is not None}
         missing = [stream for stream in streams if stream not in newest]
         if missing:
             newest |= self.log.head(missing).newest

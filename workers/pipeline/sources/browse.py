@@ -1,6 +1,6 @@
 """Records of a source that are looked at: no position of a reader moves.
 
-The module `browse` of a kind of source has `find`, which asks its place for `FoundRecords`.
+The module `browse` of a kind of source has `reader_of`, which returns a `RecordsReader`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,17 +26,13 @@ class BrowsedChunk(NamedTuple):
     topic: str = ""
 
 
-@dataclass(frozen=True)
-class FoundRecords:
-    """How many records there are, and what decodes them, which a confined process calls."""
-
-    count: int
-    chunks: Callable[[], Iterable[BrowsedChunk]]
+# Reads and decodes the records; a confined process calls it.
+RecordsReader = Callable[[], Iterable[BrowsedChunk]]
 
 
 @dataclass(frozen=True)
 class StreamKey:
-    """Which stream a source is of; `results_url`: the database of results."""
+    """The stream of a source; `results_url`: of the database with the index of its files."""
 
     cluster: str
     stream: int

@@ -98,16 +98,17 @@ class SourcePlanner:
             cut = next_cut(known, state, source, clock_ms, idle_ms, limit)
             if cut is not None:
                 result[stream] = cut
-        rows = {s: status_of(result.get(s), watcher.state(), clock_ms)
+        rows = {s: status_of(result.get(s), watcher.state(), clock_ms,
+                             is_waiting=s in self._waiting)
                 for s, (_, watcher) in self._watchers.items()}  # fmt: skip
         write_status(client, self.cluster, rows)
         return result
 
     def behind(self, cuts: Mapping[int, SourceCut], clock_ms: int) -> dict[int, StreamBacklog]:
         """Return the backlogs after cuts by stream, without empty ones."""
+        followed = self._watchers.keys() - self._waiting
         known = {s: backlog_of(cut, self._watchers[s][1].state(), clock_ms)
-                 for s, cut in cuts.items() if s in self._watchers.keys() - self._waiting
-                }  # fmt: skip
+                 for s, cut in cuts.items() if s in followed}  # fmt: skip
         return {stream: backlog for stream, backlog in known.items() if backlog is not None}
 
     def arrivals(self, cuts: Mapping[int, SourceCut]) -> dict[int, SourceArrivals]:
@@ -123,7 +124,7 @@ class SourcePlanner:
         return result
 
     def commit(self, cuts: Mapping[int, SourceCut]) -> None:
-        """Let the sources have the offsets of a finished batch."""
+        """Let the sources know soon how far a finished batch has read them."""
         for stream, cut in cuts.items():
             source, watcher = self._watchers.get(stream, (None, None))
             if source is not None and watcher is not None and cut.identity == source.identity:
@@ -178,8 +179,10 @@ def parts_by_split(
         if table is None or source is None:
             continue
         group, first = source.group_of(cluster, stream), table.table.splits[stream]
+        # The cut of a source that waits moves only past what is gone.
+        has_none = is_skipped or _is_waiting(cut, source, table, stream)
         parts = parts_of(stream, group, before.get(stream), cut, splits, first,
-                         is_skipped=is_skipped)  # fmt: skip
+                         is_skipped=has_none)  # fmt: skip
         details = _details(source, cluster, stream, parts.values())
         for split, part in parts.items():
             own = {item.partition: details.get(item.partition) for item in part.ranges}
@@ -243,7 +246,7 @@ def cuts_after(
     rows = newest_rows(client, cluster, 1)
     if not rows or rows[0].get("batch") != batch:
         return dict(cuts)
-    known = rows[0].get("topics", {})
+    known = rows[0].get("sources", {})
     read = {int(stream): SourceCut.from_json(cut) for stream, cut in known.items()}
     same = {s: cut for s, cut in read.items() if s in cuts and cut.identity == cuts[s].identity}
     return {**cuts, **same}
@@ -251,7 +254,7 @@ def cuts_after(
 
 def cuts_in(sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the cuts after a batch as JSON by stream, from the reports of its split nodes."""
-    reports = [pair for source in sources for pair in source.get("topics", {}).items()]
+    reports = [pair for source in sources for pair in source.get("sources", {}).items()]
     cuts = {stream: dict(report["cut"]) for stream, report in reports if report["cut"]}
     for stream, cut in cuts.items():
         own = [report for name, report in reports if name == stream]

@@ -12,7 +12,7 @@ from controlplane.wire.topics.cut import PartitionPosition, SourceCut
 from controlplane.wire.topics.places import place_of
 from workers.pipeline.sources.plan import PartitionState, SourceState, partition_state
 
-_LINES: Final = {
+LINES: Final = {
     PartitionState.READ: "",
     PartitionState.ADDED: "was added in the last hour: keys may have moved between partitions",
     PartitionState.LOST: "records were deleted before they were read",
@@ -42,14 +42,18 @@ def backlog_of(cut: SourceCut, state: SourceState, clock_ms: int) -> StreamBackl
     return StreamBacklog(total, min(times)) if total else None
 
 
-def status_of(cut: SourceCut | None, state: SourceState, clock_ms: int) -> dict[str, Any]:
-    """Return the state of a source as JSON values.
+def status_of(
+    cut: SourceCut | None, state: SourceState, clock_ms: int, *, is_waiting: bool = False
+) -> dict[str, Any]:
+    """Return the state of a source as JSON values; nothing of one that waits is unread.
 
     `partitions`: by number topic (of a pattern), partition, offset, first offset, end, unread
     messages, seconds behind, state and a line about it; `error`: why its place does not answer.
     """
     partitions = {} if cut is None else cut.partitions
     rows = [_row(number, place, state, clock_ms) for number, place in sorted(partitions.items())]
+    if is_waiting:
+        rows = [{**row, "unread": 0} for row in rows]
     return {"clock_ms": clock_ms, "error": state.error, "partitions": rows}
 
 
@@ -63,7 +67,7 @@ def _row(
     return {
         **place_of(state.topics, number)._asdict(), "offset": place.offset, "first": first,
         "end": end, "unread": unread,
-        "seconds": round(max(0.0, seconds), 3), "state": known, "line": _LINES[known],
+        "seconds": round(max(0.0, seconds), 3), "state": known, "line": LINES[known],
         "lost": max(0, first - place.offset) if known is PartitionState.LOST else 0,
     }  # fmt: skip
 
@@ -72,7 +76,7 @@ def write_status(
     client: "redis.Redis", cluster: str, rows: Mapping[int, Mapping[str, Any]]
 ) -> None:
     """Replace what pages show of the sources of a cluster."""
-    key = keys.topics_key(cluster)
+    key = keys.sources_key(cluster)
     pipe = client.pipeline(transaction=True)
     pipe.delete(key)
     if rows:

@@ -140,9 +140,10 @@ def next_cut(
 
 
 def waiting_cut(cut: SourceCut, state: SourceState) -> SourceCut:
-    """Return the cut of a source that no query has read yet: it stays, but behind what is gone.
+    """Return the cut of a source that no query has read yet.
 
-    Of a topic that was created again, it begins at the first message.
+    A partition stays where it was placed, or moves to the first message that is still there; if it
+    was created again, to its first message.
     """
     places = {n: (place, *state.ends[n]) for n, place in cut.partitions.items() if n in state.ends}
     moved = {n: place._replace(offset=first if place.offset > end else max(place.offset, first))

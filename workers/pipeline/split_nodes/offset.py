@@ -29,7 +29,7 @@ class Offset:
     `credit`: by split node (`queues.Queues`). `groupings`: states of key groupings
     (`grouping_states.StoredState`), by query. `ladder`: the state of the ladder of drop rules
     (`shedding.choice.LadderState`), None without. `faults`: delay by node (`wire.node_faults`).
-    `topics`: how far the sources are read (`wire.topics.cut.SourceCut`), by stream.
+    `sources`: how far the sources are read (`wire.topics.cut.SourceCut`), by stream.
     """
 
     batch: int
@@ -46,7 +46,7 @@ class Offset:
     groupings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     ladder: Mapping[str, Any] | None = None
     faults: Mapping[str, int] = field(default_factory=dict)
-    topics: Mapping[str, Any] = field(default_factory=dict)
+    sources: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def states(self) -> StoredStates:
@@ -68,7 +68,7 @@ class Offset:
     @property
     def cuts(self) -> dict[int, SourceCut]:
         """Return how far the sources are read, by stream."""
-        return {int(stream): SourceCut.from_json(row) for stream, row in self.topics.items()}
+        return {int(stream): SourceCut.from_json(row) for stream, row in self.sources.items()}
 
     def records_since(self, before: "Offset") -> int:
         """Return how many records and messages lie between two offsets."""
@@ -118,7 +118,7 @@ class Offset:
             credit={str(split): records for split, records in inputs.queues.credit.items()},
             ladder=inputs.ladder,
             faults={str(node): delay for node, delay in inputs.faults.items()},
-            topics={str(stream): cut.to_json() for stream, cut in inputs.cuts.items()},
+            sources={str(stream): cut.to_json() for stream, cut in inputs.cuts.items()},
         )
         if self.export_version is not None:
             return following

@@ -17,7 +17,7 @@ class SplitPartition(InputPartition):
     """The input of one split node in one batch, and the header for the nodes.
 
     `start`, `end`: the positions between which it reads its streams; `starts`, `ends`: those of
-    delayed streams. `states`: of key groupings. `topics`: what it reads of sources; `behind`: what
+    delayed streams. `states`: of key groupings. `sources`: what it reads of sources; `behind`: what
     is then unread of the sources whose streams are assigned to it.
     """
 
@@ -28,7 +28,7 @@ class SplitPartition(InputPartition):
     skipped: bool = False
     starts: Mapping[int, str] = field(default_factory=dict)
     ends: Mapping[int, str] = field(default_factory=dict)
-    topics: Sequence[SourceRanges] = ()
+    sources: Sequence[SourceRanges] = ()
     behind: Mapping[int, StreamBacklog] = field(default_factory=dict)
 
     def ranges(self, streams: Sequence[int]) -> dict[tuple[str, str], list[int]]:

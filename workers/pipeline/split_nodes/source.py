@@ -26,9 +26,9 @@ from controlplane.wire.routing.publication import latest_version, trim
 from controlplane.wire.topics.cut import SourceCut
 from workers.pipeline.checkpoints.bootstrap import (
     first_batch,
+    first_cuts,
     first_delays,
     first_position,
-    first_topics,
 )
 from workers.pipeline.exchange import task_states
 from workers.pipeline.exchange.durability import check_batch, keep_letters
@@ -129,7 +129,7 @@ class LogReader(DataSourceStreamReader):
             batch, log_position.position, log_position.total, version, merge_pending=version > 0,
             restored=read_generation(client, self.cluster).restored,
             delayed=first_delays(client, self.cluster, log_position.position),
-            topics=first_topics(client, self.cluster),
+            sources=first_cuts(client, self.cluster),
         ).to_json()  # fmt: skip
 
     def latestOffset(self, start: dict[str, Any], limit: object) -> dict[str, Any]:  # noqa: N802
@@ -176,7 +176,7 @@ class LogReader(DataSourceStreamReader):
         self, offset: Offset, table: CompiledTable | None, records: int, now_ms: int
     ) -> dict[int, SourceCut]:
         """Return how far the sources are read after the next batch."""
-        if table is None or not (table.table.sources or offset.topics):
+        if table is None or not (table.table.sources or offset.sources):
             return offset.cuts
         client = client_of(self.redis_url)
         before = cuts_after(client, self.cluster, offset.cuts, offset.batch)
@@ -296,8 +296,8 @@ class LogReader(DataSourceStreamReader):
         splits = open_splits(self._table(stop.version), self.splits)
         cuts = stop.cuts
         active = *after, *(stream for stream, cut in cuts.items() if cut.is_active)
-        topics = parts_by_split(self.cluster, begin.cuts, cuts, table, splits,
-                                is_skipped=skipped, attempt=attempt)  # fmt: skip
+        sources = parts_by_split(self.cluster, begin.cuts, cuts, table, splits,
+                                 is_skipped=skipped, attempt=attempt)  # fmt: skip
         behind = planner_of(self.cluster).behind(cuts, stop.clock_ms)
         own = {} if table is None else table.table.splits
         return [
@@ -307,7 +307,7 @@ class LogReader(DataSourceStreamReader):
                     stop.restored != begin.restored, attempt, active, header_of(stop.ladder),
                     stop.faults,
                 ),
-                first, stop.position, stop.states, skipped, before, after, topics[split],
+                first, stop.position, stop.states, skipped, before, after, sources[split],
                 {stream: b for stream, b in behind.items() if own.get(stream) == split},
             )
             for split in splits
@@ -354,14 +354,14 @@ class LogReader(DataSourceStreamReader):
         streams = table.streams_of_split(header.split)
         drops, dead = LadderDrops.of(header.ladder, table.ladder), DeadLetterBuffer()
         entries, behind = partition.read_log(self._log(), streams)
-        parts, clock = partition.topics, header.clock_ms
-        entries, topics = read_sources(parts, entries, table, drops, clock, dead)
+        parts, clock = partition.sources, header.clock_ms
+        entries, sources = read_sources(parts, entries, table, drops, clock, dead)
         source = {
             "start": partition.start,
             "end": partition.end,
             **source_report(header.split, entries, table),
             "behind": behind,
-            "topics": topics,
+            "sources": sources,
             "read_ms": clock_ms(),
             "delayed": {s: place for s, place in partition.ends.items() if s in streams},
             "clock_ms": header.clock_ms,

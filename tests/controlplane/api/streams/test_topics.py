@@ -18,6 +18,7 @@ from controlplane.topology.rows import current_table
 from controlplane.wire import keys
 from controlplane.wire.topics import places
 from tests.controlplane.api.callers import get, post, scripted
+from tests.support.previews import answer_at_once
 from tests.support.topics import TopicProducer, create_topic, running_broker
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -139,9 +140,10 @@ def test_nobody_appends_to_a_topic_over_http(script: Client) -> None:
 
 
 def test_topics_are_listed_and_sampled_before_a_stream_is_declared(
-    script: Client, broker: str
+    script: Client, broker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The newest messages of every partition, and the schema that they suggest."""
+    answer_at_once(monkeypatch)
     listed = post(script, "/clusters/sf/topics", {"servers": broker}).json()
     assert {"topic": "orders", "partitions": 3} in listed
     place = {"servers": broker, "topic": "orders"}
@@ -182,7 +184,7 @@ def status(stream: Stream, error: str = "", **changed: object) -> dict[str, Any]
         "state": "read", "lost": 0, "line": "",
     } | changed  # fmt: skip
     row = {"clock_ms": 1_700_000_000_000, "error": error, "partitions": [partition]}
-    redis_client().hset(keys.topics_key("sf"), str(stream.pk), json.dumps(row))
+    redis_client().hset(keys.sources_key("sf"), str(stream.pk), json.dumps(row))
     return partition
 
 

@@ -12,11 +12,9 @@ from django.test import Client
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Away, Conflict, Forbidden, Invalid
-from controlplane.events.task_names import BROWSE_TOPIC, PREVIEW_QUERY
 from controlplane.explain.drafts import preview as previews
 from controlplane.explain.drafts.messages import BrowseChoice, browse, sample
 from controlplane.models import AuditEntry, Cluster, Stream
-from controlplane.processes.isolation import limits
 from controlplane.queries.spec import QuerySpec
 from controlplane.topology import streams
 from controlplane.topology.streams import StreamSpec
@@ -29,10 +27,11 @@ from controlplane.wire.topics.definitions import Definition, avro_body
 from controlplane.wire.topics.registry import kept_registry, with_prefix
 from tests.controlplane.api.callers import post, scripted
 from tests.dashboard.conftest import browser_of
+from tests.support.previews import answer_at_once
 from tests.support.registry import Registry, running_registry
 from tests.support.topics import TopicProducer, create_topic, running_broker
 from tests.workers.pipeline.sources.feeds import write_rows
-from workers.preview import messages, service
+from workers.preview import service
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FORMATS: Final = ("json", "csv", "parquet")
@@ -56,7 +55,7 @@ AVRO: Final = json.dumps({"type": "record", "name": "Order", "fields": [
 @pytest.fixture(scope="module")
 def broker() -> Iterator[str]:
     with running_broker() as address:
-        for topic in ("orders", "avro"):
+        for topic in ("orders", "avro", "changes", "empty"):
             create_topic(address, topic, 3)
         producer = TopicProducer(address, "orders")
         for number in range(30):
@@ -78,14 +77,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
 
 @pytest.fixture(autouse=True)
 def worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests are computed at once, by the code of the task."""
-
-    def send(name: str, body: str, **_: Any) -> None:
-        {BROWSE_TOPIC: messages.run, PREVIEW_QUERY: service.run}[name](body)
-
-    monkeypatch.setattr(previews, "send_on_commit", send)
-    # How long a busy machine takes for a child is not a matter of these tests.
-    monkeypatch.setattr(limits, "PREVIEW_S", 60.0)
+    answer_at_once(monkeypatch)
 
 
 def declared(actor: Actor, cluster: Cluster, **source: Any) -> Stream:
@@ -238,6 +230,58 @@ def test_avro_is_sampled_browsed_and_written_by_the_registry(
     assert json.loads(message.text) == {"at": START_MS + 500, "country": "FR", "amount": "31.50"}
     entry = AuditEntry.objects.get(action="topic.produce")
     assert (entry.object, entry.after["partition"], entry.after["offset"]) == ("orders", 2, 0)
+
+
+def test_columns_are_proposed_of_whole_records_alone(
+    operator: Actor, sf: Cluster, broker: str
+) -> None:
+    """Not of the text that a page shows, of changes that are skipped or of what is no record."""
+    producer = TopicProducer(broker, "changes")
+    row = {"at": START_MS, "text": "x" * 5_000, "price": 1.5}
+    for number, message in enumerate(
+        ({"op": "c", "after": row}, {"op": "d", "before": {"id": 1}}, b"{", None)
+    ):
+        producer.send(0, message, START_MS + number)
+    producer.flush()
+    source = {"servers": broker, "topic": "changes", "envelope": "debezium", "deletes": "skip"}
+    found = sample(operator, sf, source)
+    columns = {column.name: column.type for column in found.proposed.columns}
+    assert columns == {"at": "int64", "text": "string", "price": "float64"}
+    assert found.proposed.records == 1
+    assert [bool(message.fault) for message in found.messages] == [True, True, True, False]
+    assert len(found.messages[-1].text) == 4_000
+    with pytest.raises(Conflict) as conflict:
+        sample(operator, sf, source | {"topic": "empty"})
+    assert conflict.value.code == "no_messages"
+    with pytest.raises(Invalid) as refusal:
+        sample(operator, sf, source | {"topic": "missing"})
+    assert refusal.value.fields.keys() == {"source.topic"}
+
+
+def test_a_preview_that_leaves_out_sources_is_partial(
+    operator: Actor, sf: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = source_of("generator", Path())
+    schema = sample(operator, sf, source).proposed.schema_json()
+    names = ("first", "second")
+    specs = [StreamSpec(name, schema=schema, source=source) for name in names]
+    streams.register(operator, sf, specs)
+    query = QuerySpec("q", names, QueryText({"n": "count(*)"}))
+    assert not previews.preview(operator, sf, query).is_partial
+    monkeypatch.setattr(service, "MOST_SOURCES", 1)
+    part = previews.preview(operator, sf, query)
+    assert part.is_partial
+    assert [bool(stream.records) for stream in part.streams] == [True, False]
+
+
+def test_a_database_of_results_that_is_away_is_not_waited_for(
+    operator: Actor, sf: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    monkeypatch.setenv(LIST, f"{os.environ[LIST]} {tmp_path.as_uri()}")
+    settings.RESULTS_URL = "postgresql://127.0.0.1:9/none"
+    stream = declared(operator, sf, **source_of("json", tmp_path))
+    with pytest.raises(Away, match="index of files"):
+        browse(operator, stream, BrowseChoice())
 
 
 def test_messages_have_a_page_and_endpoints(operator: Actor, sf: Cluster, broker: str) -> None:

@@ -2,15 +2,17 @@
 
 import logging
 from collections.abc import Iterator
-from typing import Final
+from contextlib import closing
+from typing import Any, Final
 
 import psycopg
 import pytest
 from django.conf import settings
+from django.db import connections
 from django.utils import timezone
 
 from controlplane.models import Cluster, Query
-from controlplane.results.database import results_cursor
+from controlplane.results.database import RESULTS, results_cursor
 from controlplane.results.finality import update_finality
 from controlplane.results.sql.drivers import driver_url
 from controlplane.results.sql.logins import review_logins
@@ -170,10 +172,19 @@ def test_another_driver_ends_the_sessions_of_the_one_before(own: int) -> None:
 def test_the_login_ends_with_its_cluster(own: int) -> None:
     update_views()
     url = driver_url("sf", PASSWORD)
-    Cluster.objects.all().delete()
-    update_views()
+    with closing(psycopg.connect(url, autocommit=True)) as session:
+        session.execute("CREATE TEMPORARY TABLE mine (a int)")
+        Cluster.objects.all().delete()
+        update_views()
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(url)
+
+
+@postgres_only
+def test_a_driver_starts_while_views_are_updated(own: int) -> None:
+    with closing(connections[RESULTS].copy()) as other, other.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(hashtext('weir_views'))")
+        assert driver_url("sf", PASSWORD) != settings.RESULTS_URL
 
 
 @postgres_only
@@ -190,6 +201,26 @@ def test_without_the_right_to_create_roles_drivers_run_as_the_site(
         assert [row.levelname for row in caplog.records] == ["WARNING"]
         cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [driver_of("new")])
         assert cursor.fetchone() is None
+
+
+@postgres_only
+@pytest.mark.parametrize("is_away", [True, False])
+def test_a_server_that_is_away_is_no_reason_to_run_as_the_site(own: int, is_away: bool) -> None:
+    connect, refused = psycopg.connect, list[str]()
+
+    def refuse(url: str = "", **options: Any) -> Any:
+        if "weir-driver" in url or (refused and is_away):
+            refused.append(url)
+            raise psycopg.OperationalError
+        return connect(url, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(psycopg, "connect", refuse)
+        if is_away:
+            with pytest.raises(OSError, match="away"):
+                driver_url("sf", PASSWORD)
+        else:
+            assert driver_url("sf", PASSWORD) == settings.RESULTS_URL
 
 
 def test_sqlite_is_a_file_of_the_site(own: int) -> None:

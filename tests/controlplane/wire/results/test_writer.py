@@ -16,7 +16,7 @@ from controlplane.wire.query_text import QueryText
 from controlplane.wire.results.database import ConnectedDatabase
 from controlplane.wire.results.finalized import ResultQuery
 from controlplane.wire.results.json_values import from_json
-from controlplane.wire.results.tables import TABLES, create_tables
+from controlplane.wire.results.tables import TABLES, EarlierTable, create_tables
 from controlplane.wire.results.writer import WindowWriter
 from tests.support.stored import HOUR_MS, Changes, changes, computed
 
@@ -214,6 +214,21 @@ def test_windows_far_apart_are_all_kept(database: ConnectedDatabase) -> None:
     write(database, 1, rows(*(meter("a", 1, hour=hour) for hour in hours)))
     write(database, 2, rows(*(meter("a", 2, hour=hour + 1) for hour in hours)))
     assert [row[0] for row in stored(database)] == sorted([*hours, *(hour + 1 for hour in hours)])
+
+
+def test_a_table_of_an_earlier_version_is_named(url: str) -> None:
+    """Nothing is created then."""
+
+    def create(cursor: Any) -> None:
+        for table in TABLES:
+            cursor.execute(f"DROP TABLE IF EXISTS {table}")
+        cursor.execute("CREATE TABLE results_schema (number BIGINT PRIMARY KEY, name TEXT)")
+        create_tables(cursor, is_postgres=database.is_postgres)
+
+    database = ConnectedDatabase(url)
+    with pytest.raises(EarlierTable, match="results_schema"):
+        database.run(create)
+    database.close()
 
 
 def test_a_failed_transaction_writes_nothing(tmp_path: Path) -> None:

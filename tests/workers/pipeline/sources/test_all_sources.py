@@ -5,11 +5,13 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import redis
 
+from controlplane.wire import keys
 from controlplane.wire.dead_letters import Reason, newest, read_counts
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
@@ -84,9 +86,11 @@ def test_every_window_equals_that_of_duckdb(
         *(AssignStream(STREAM + n, n % 2) for n in range(2)), SetSchema(STREAM, feed.schema),
         SetSchema(OWN, feed.schema), SetSource(STREAM, feed.source),
     )  # fmt: skip
-    wait_until(lambda: not pipeline.batch() and str(STREAM) in pipeline.offset["topics"],
+    wait_until(lambda: not pipeline.batch() and str(STREAM) in pipeline.offset["sources"],
                "the source is placed", 120)  # fmt: skip
     pipeline.batch()
+    told: Any = redis_client.hget(keys.sources_key("c"), str(STREAM))
+    assert {row["unread"] for row in json.loads(told)["partitions"]} == {0}
     pipeline.publish(AddQuery(QUERY, 0, 0, (STREAM,), json.dumps(feed.query.to_json())))
     for step in range(8):
         for _ in range(int(rng.integers(1, 4))):
@@ -100,7 +104,7 @@ def test_every_window_equals_that_of_duckdb(
 
     def is_done() -> bool:
         row = pipeline.batch(repeat=2)
-        places = pipeline.offset["topics"].get(str(STREAM), {}).get("partitions", {})
+        places = pipeline.offset["sources"].get(str(STREAM), {}).get("partitions", {})
         return not row and sum(place[0] for place in places.values()) == feed.total()
 
     wait_until(is_done, "every record is read", 300)

@@ -188,6 +188,6 @@ def test_no_batch_takes_more_than_its_limit(
 
 def _places(pipeline: Pipeline) -> dict[str, list[int]]:
     found: dict[str, list[int]] = (
-        pipeline.offset["topics"].get(str(STREAM), {}).get("partitions", {})
+        pipeline.offset["sources"].get(str(STREAM), {}).get("partitions", {})
     )
     return found

@@ -84,7 +84,7 @@ def plan_rows(pipeline: Pipeline, rows: int = 1) -> tuple[dict[str, Any], dict[s
     def is_planned() -> bool:
         begin = pipeline.offset or pipeline.reader.initialOffset()
         end = pipeline.reader.latestOffset(begin, None)
-        places = end["topics"].get(str(STREAM), {}).get("partitions", {})
+        places = end["sources"].get(str(STREAM), {}).get("partitions", {})
         count = sum(position[0] for position in places.values())
         if count >= rows:
             planned.append((begin, end))
@@ -188,7 +188,7 @@ def test_a_plan_asks_the_index_once_for_all_split_nodes(
         patch.setattr(FileIndex, "overlapping", counted)
         parts = pipeline.reader.partitions(begin, end)
     assert asked == [2]
-    given = [list(topic.details) for part in parts for topic in vars(part)["topics"]]
+    given = [list(topic.details) for part in parts for topic in vars(part)["sources"]]
     assert sorted(given) == [[0], [1]]
 
 

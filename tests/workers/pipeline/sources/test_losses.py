@@ -28,6 +28,8 @@ from tests.support.topics import (
     wait_until,
 )
 from tests.workers.pipeline.sources.planners import forget_planners
+from workers.pipeline.sources.lag import LINES
+from workers.pipeline.sources.plan import PartitionState
 from workers.pipeline.sources.topic import read
 from workers.pipeline.split_nodes import source as source_module
 
@@ -57,7 +59,7 @@ def begin(pipeline: Pipeline, source: TopicSource) -> None:
 
 
 def status(pipeline: Pipeline) -> dict[str, Any]:
-    row: Any = pipeline.client.hget(keys.topics_key("c"), str(STREAM))
+    row: Any = pipeline.client.hget(keys.sources_key("c"), str(STREAM))
     return dict(json.loads(row)) if row else {}
 
 
@@ -83,9 +85,9 @@ def test_messages_that_kafka_deletes_stop_their_partition_until_the_loss_is_acce
 
     wait_until(is_lost, "partition 0 is stopped", 120)
     (lost, other) = status(pipeline)["partitions"][:2]
-    assert lost["line"]
+    assert lost["line"] == LINES[PartitionState.LOST]
     wait_until(lambda: not pipeline.batch(), "nothing is left", 120)
-    assert pipeline.offset["topics"][str(STREAM)]["partitions"]["1"][0] == 2
+    assert pipeline.offset["sources"][str(STREAM)]["partitions"]["1"][0] == 2
     assert other["line"] == ""
     assert STREAM not in read_counts(redis_client, "c")
     pipeline.publish(SetSource(STREAM, source_of(kafka, on_loss="skip")))
@@ -93,7 +95,7 @@ def test_messages_that_kafka_deletes_stop_their_partition_until_the_loss_is_acce
 
     def is_done() -> bool:
         pipeline.batch(repeat=2)
-        return bool(pipeline.offset["topics"][str(STREAM)]["partitions"]["0"][0] == end)
+        return bool(pipeline.offset["sources"][str(STREAM)]["partitions"]["0"][0] == end)
 
     wait_until(is_done, "the rest is read", 120)
     counts = read_counts(redis_client, "c")[STREAM]
@@ -206,7 +208,7 @@ def test_a_cluster_continues_while_the_brokers_of_a_topic_are_away(
     assert pipeline.batch()["in"] == 1
     wait_until(lambda: not pipeline.batch() and status(pipeline)["error"], "an error", 120)
     assert status(pipeline)["partitions"] == []
-    assert pipeline.offset["topics"] == {}
+    assert pipeline.offset["sources"] == {}
 
 
 def test_the_consumer_group_has_the_offsets_and_a_new_checkpoint_starts_there(
@@ -238,6 +240,6 @@ def test_the_consumer_group_has_the_offsets_and_a_new_checkpoint_starts_there(
         forget_planners()
         again = Pipeline(redis_client, redis_server, cluster="d")
         begin(again, replace(source, start="earliest", offsets={}))
-        wait_until(lambda: again.batch() and again.offset["topics"], "it is placed", 120)
-        places = again.offset["topics"][str(STREAM)]["partitions"]
+        wait_until(lambda: again.batch() and again.offset["sources"], "it is placed", 120)
+        places = again.offset["sources"][str(STREAM)]["partitions"]
         assert [place[0] for place in places.values()] == [2, 2]

@@ -5,9 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from controlplane.wire.routing.table import RoutingTable
 from controlplane.wire.topics.cut import PartitionPosition, SourceCut, combined_ms
 from controlplane.wire.topics.places import Place, numbers_of
 from controlplane.wire.topics.source import TopicSource
+from workers.pipeline.routing.compiled_table import CompiledTable
+from workers.pipeline.sources.cluster_sources import parts_by_split
 from workers.pipeline.sources.lag import backlog_of, status_of
 from workers.pipeline.sources.plan import (
     PartitionState,
@@ -17,6 +20,7 @@ from workers.pipeline.sources.plan import (
     partition_state,
     parts_of,
     shares,
+    waiting_cut,
 )
 
 SOURCE = TopicSource("broker:9092", "orders")
@@ -114,6 +118,20 @@ def test_a_partition_whose_messages_are_gone_stops_or_is_skipped_as_declared(
     row, _ = status_of(cut, ends, 900)["partitions"]
     assert (row["state"], bool(row["line"])) == (state, True)
     assert row["lost"] == (2 if state is PartitionState.LOST else 0)
+
+
+def test_a_source_that_waits_stays_but_behind_what_is_gone() -> None:
+    """Also behind one that was created again; what it passes is no batch's."""
+    ends = SourceState({0: (100, 200)})
+    for offset, moved in ((0, 100), (150, 150), (300, 100)):
+        cut = SourceCut(SOURCE.identity, {0: position(offset), 1: position(3)})
+        waiting = waiting_cut(cut, ends)
+        assert waiting == replace(cut, partitions={0: position(moved), 1: position(3)})
+        rows = status_of(waiting, ends, 9, is_waiting=True)["partitions"]
+        assert {row["unread"] for row in rows} == {0}
+        table = CompiledTable(RoutingTable(sources={7: SOURCE}, splits={7: 0}))
+        (part,) = parts_by_split("c", {7: cut}, {7: waiting}, table, [0])[0]
+        assert (part.ranges, part.cut) == ([], waiting.to_json())
 
 
 def test_partitions_go_round_the_open_split_nodes() -> None:

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from controlplane.wire.results.database import FAILURES
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.sources.files import FileFormat, FileSource
 from controlplane.wire.topics.cut import PartitionPosition
-from workers.pipeline.sources.browse import BrowsedChunk, BrowsePlace, FoundRecords, StreamKey
+from workers.pipeline.sources.browse import BrowsedChunk, BrowsePlace, RecordsReader, StreamKey
 from workers.pipeline.sources.files.index import FileIndex, IndexedFile
 from workers.pipeline.sources.files.read import RangeReader
 from workers.pipeline.sources.files.scan import BadFile, scan
@@ -23,16 +24,24 @@ from workers.pipeline.sources.plan import PartitionRange
 # Files that are read without an index, and bytes of each at most.
 _NEWEST: Final = 20
 _MOST_BYTES: Final = 16 << 20
+# So long a database of results that is away is waited for: a person waits.
+_PATIENCE_S: Final = 2.0
 # Bytes and rows of a sample.
 _SAMPLE: Final = 1 << 20
 _ROWS: Final = 1_000
 Files = Mapping[int, Sequence[IndexedFile]]
 
 
-def find(
+def reader_of(
     source: FileSource, schema: StreamSchema, place: BrowsePlace, key: StreamKey
-) -> FoundRecords:
-    """Return rows of files. Raises `StoreUnavailable`."""
+) -> RecordsReader:
+    """Return what reads rows of files, which raises `StoreUnavailable`."""
+    return partial(_chunks, source, schema, place, key)
+
+
+def _chunks(
+    source: FileSource, schema: StreamSchema, place: BrowsePlace, key: StreamKey
+) -> Iterator[BrowsedChunk]:
     store = FileStore(source)
     store.check()
     try:
@@ -41,13 +50,20 @@ def find(
         raise StoreUnavailable(f"the index of files cannot be read: {error}") from error
     ends = {n: (own[0].start, own[-1].stop) for n, own in files.items() if own}
     ranges = place.ranges(ends, lambda time_ms: _starts_at(files, time_ms))
-    count = sum(max(0, stop - start) for start, stop in ranges.values())
-    return FoundRecords(count, lambda: _chunks(source, schema, files, ranges))
+    reader = RangeReader(source, schema, store, time.time_ns() // 1_000_000, [])
+    for number, (start, stop) in ranges.items():
+        for file in files[number]:
+            begin, end = max(start, file.start), min(stop, file.stop)
+            for chunk in reader.of_file(file, begin, end) if begin < end else ():
+                keys = [f"{file.name}, row {offset - file.start}" for offset in chunk.offsets]
+                texts = [chunk.letter(row).decode("utf-8", "replace") for row in range(len(keys))]
+                yield BrowsedChunk(number, chunk, keys, texts)
 
 
 def _indexed(source: FileSource, place: BrowsePlace, key: StreamKey) -> Files:
     """Return the files of the index by partition, {} before the pipeline has filled it."""
-    with closing(FileIndex(source, key.cluster, key.stream, key.results_url)) as index:
+    index = FileIndex(source, key.cluster, key.stream, key.results_url, _PATIENCE_S)
+    with closing(index):
         ends = {part: (0, end) for part, end in index.ends().items()}
         if place.since_ms is not None:
             files = index.files("AND modified_ns >= ?", (place.since_ms * 1_000_000,))
@@ -84,20 +100,6 @@ def newest_files(store: FileStore, most_bytes: float = math.inf) -> list[ListedF
     """Return the newest files that are not larger, the newest last."""
     files = [file for file in store.listed() if file.size <= most_bytes]
     return sorted(files, key=lambda file: (file.modified_ns, file.name))[-_NEWEST:]
-
-
-def _chunks(
-    source: FileSource, schema: StreamSchema, files: Files,
-    ranges: Mapping[int, tuple[int, int]],
-) -> Iterator[BrowsedChunk]:  # fmt: skip
-    reader = RangeReader(source, schema, FileStore(source), time.time_ns() // 1_000_000, [])
-    for number, (start, stop) in ranges.items():
-        for file in files[number]:
-            begin, end = max(start, file.start), min(stop, file.stop)
-            for chunk in reader.of_file(file, begin, end) if begin < end else ():
-                keys = [f"{file.name}, row {offset - file.start}" for offset in chunk.offsets]
-                texts = [chunk.letter(row).decode("utf-8", "replace") for row in range(len(keys))]
-                yield BrowsedChunk(number, chunk, keys, texts)
 
 
 def sample(source: FileSource) -> bytes:

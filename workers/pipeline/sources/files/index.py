@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from controlplane.wire.results.database import ConnectedDatabase
+from controlplane.wire.results.database import PATIENCE_S, ConnectedDatabase
 from controlplane.wire.sources.files import FileSource
 from workers.pipeline.sources.files.store import ListedFile
 from workers.pipeline.sources.plan import PartitionRange
@@ -54,13 +54,24 @@ class IndexedFile(NamedTuple):
 
 
 class FileIndex:
-    """The index of one source of a stream; `url`: the database, by default the pipeline's."""
+    """The index of one source of a stream.
 
-    def __init__(self, source: FileSource, cluster: str, stream: int, url: str = "") -> None:
+    `url`: the database, by default the pipeline's; `patience_s`: so long one that is away is waited
+    for.
+    """
+
+    def __init__(
+        self,
+        source: FileSource,
+        cluster: str,
+        stream: int,
+        url: str = "",
+        patience_s: float = PATIENCE_S,
+    ) -> None:
         identity = sha256(source.identity.encode()).hexdigest()[:32]
         self._key = (cluster, stream, identity)
         self._partitions = source.partitions
-        self._database = ConnectedDatabase(url or os.environ[_VARIABLE])
+        self._database = ConnectedDatabase(url or os.environ[_VARIABLE], patience_s)
 
     def forget_others(self) -> None:
         """Forget the files of an earlier declaration of the stream."""

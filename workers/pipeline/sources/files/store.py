@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from controlplane.wire.errors import WireError
+from controlplane.wire.errors import SourceUnavailable
 from controlplane.wire.network.destinations import NotAllowed, check_folder
 from controlplane.wire.network.object_stores import object_store
 from controlplane.wire.network.secrets import NoSecret, SecretOf
@@ -19,7 +19,7 @@ from controlplane.wire.sources.files import STORE_SECRET, FileSource
 MOST_FILES: Final = 20_000
 
 
-class StoreUnavailable(WireError):
+class StoreUnavailable(SourceUnavailable):
     """The directory or store does not respond, or the list of the site does not have it."""
 
 

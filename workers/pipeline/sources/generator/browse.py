@@ -1,32 +1,32 @@
 """Events of a generator that are looked at."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import partial
 
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.sources.generator import GeneratorSource
-from workers.pipeline.sources.browse import BrowsedChunk, BrowsePlace, FoundRecords, StreamKey
+from workers.pipeline.sources.browse import BrowsedChunk, BrowsePlace, RecordsReader, StreamKey
 from workers.pipeline.sources.generator.latest import ends_at
 from workers.pipeline.sources.generator.read import chunk_of
 from workers.pipeline.sources.topic.messages import row_text
 
 
-def find(
+def reader_of(
     source: GeneratorSource, schema: StreamSchema, place: BrowsePlace, key: StreamKey
-) -> FoundRecords:
-    """Return events that have occurred."""
+) -> RecordsReader:
+    """Return what generates events that have occurred."""
     del key
+    return partial(_chunks, source, schema, place)
+
+
+def _chunks(
+    source: GeneratorSource, schema: StreamSchema, place: BrowsePlace
+) -> Iterator[BrowsedChunk]:
     ends = ends_at(source, time.time_ns() // 1_000_000)
     ranges = place.ranges(ends, lambda time_ms: {
         number: end for number, (_, end) in ends_at(source, time_ms - 1).items()
     })  # fmt: skip
-    count = sum(max(0, stop - start) for start, stop in ranges.values())
-    return FoundRecords(count, lambda: _chunks(source, schema, ranges))
-
-
-def _chunks(
-    source: GeneratorSource, schema: StreamSchema, ranges: Mapping[int, tuple[int, int]]
-) -> Iterator[BrowsedChunk]:
     for number, (start, stop) in ranges.items():
         if start < stop:
             chunk = chunk_of(source, schema, number, start, stop)

@@ -12,6 +12,7 @@ from confluent_kafka import KafkaException, Message
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.topics.base import BadSource
 from controlplane.wire.topics.clients import (
+    NoSuchTopic,
     consumer_of,
     ends_of,
     messages_between,
@@ -19,10 +20,10 @@ from controlplane.wire.topics.clients import (
     places_of,
     unavailable,
 )
-from controlplane.wire.topics.places import Place
+from controlplane.wire.topics.places import Place, TooManyTopics
 from controlplane.wire.topics.registry import prefix_of, registry_of
 from controlplane.wire.topics.source import MessageFormat, TopicSource
-from workers.pipeline.sources.browse import BrowsedChunk, BrowsePlace, FoundRecords, StreamKey
+from workers.pipeline.sources.browse import BrowsedChunk, BrowsePlace, RecordsReader, StreamKey
 from workers.pipeline.sources.entries import Chunk, Decoded
 from workers.pipeline.sources.topic.decode import decode
 from workers.pipeline.sources.topic.messages import Fetched, record_rows, row_text
@@ -30,14 +31,15 @@ from workers.pipeline.sources.topic.messages import Fetched, record_rows, row_te
 _GROUP: Final = "weir-browse"
 _BYTES: Final = 8 * 2**20
 _NO_VALUE: Final = "is a message without a value"
+_SKIPPED: Final = "is a change that the source skips"
 
 
-def find(
+def reader_of(
     source: TopicSource, schema: StreamSchema | None, place: BrowsePlace, key: StreamKey
-) -> FoundRecords:
-    """Return messages of a topic; without a schema they are read in their format only.
+) -> RecordsReader:
+    """Ask the brokers for messages, and return what decodes them.
 
-    Raises `SourceUnavailable` and `BadSource`.
+    Without a schema they are read in their format only. Raises `SourceUnavailable` and `BadSource`.
     """
     del key
     try:
@@ -50,6 +52,10 @@ def find(
             ends = ends_of(consumer, places)
             ranges = place.ranges(ends, partial(offsets_at, consumer, places))
             messages = messages_between(consumer, ranges, _BYTES)
+    except (NoSuchTopic, TooManyTopics) as error:
+        raise BadSource(
+            {"topic_pattern" if source.topic_pattern else "topic": str(error)}
+        ) from None
     except KafkaException as error:
         raise unavailable(error) from error
     # Timestamps of messages do not only grow.
@@ -58,7 +64,7 @@ def find(
     if source.registry:
         for number in {prefix_of(message.value() or b"") for message in messages} - {None}:
             registry_of(source).definition(number or 0)
-    return FoundRecords(len(messages), lambda: _chunks(source, schema, messages))
+    return partial(_chunks, source, schema, messages)
 
 
 def _chunks(
@@ -88,16 +94,19 @@ def _chunk(
 ) -> BrowsedChunk:
     count, faults = len(own.offsets), dict[int, str]()
     names = [] if schema is None else [n for n in schema.arrow.names if n not in source.metadata]
-    rows, _ = record_rows(own, source, names, {} if schema else faults)
-    if not source.is_decoded or source.format == MessageFormat.STRING:
+    rows, changes = record_rows(own, source, names, {} if schema else faults)
+    if not source.is_decoded or (schema and source.format == MessageFormat.STRING):
         rows = [{}] * count
     if schema is None or is_empty:
+        faults |= dict.fromkeys(changes.skipped, _SKIPPED)
         faults |= dict.fromkeys(range(count), _NO_VALUE) if is_empty else {}
         decoded = Decoded(_no_records(), np.zeros(0, np.int64), faults)
     else:
         decoded = decode(own, source, schema)
     keys = ["" if key is None else key.decode("utf-8", "replace") for key in own.keys]
-    texts = [row_text(row) if row else value.decode("utf-8", "replace")
+    # Columns are proposed by values of JSON.
+    number = str if schema else float
+    texts = [row_text(row, number) if row else value.decode("utf-8", "replace")
              for row, value in zip(rows, own.values, strict=True)]  # fmt: skip
     chunk = Chunk(own.offsets, own.times_ms, 0, decoded, lambda _: b"")
     topic = own.topic if source.topic_pattern else ""

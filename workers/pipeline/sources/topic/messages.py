@@ -179,24 +179,24 @@ def letter_data(messages: Fetched, index: int, source: TopicSource, names: Seque
     return row_text({**row, **metadata}).encode()
 
 
-def row_text(row: Mapping[str, Any]) -> str:
-    """Return a row as JSON."""
-    return json.dumps(_json_value(row), ensure_ascii=False)
+def row_text(row: Mapping[str, Any], number: Callable[[str], Any] = str) -> str:
+    """Return a row as JSON; `number`: makes a value of one that is read with all its digits."""
+    return json.dumps(_json_value(row, number), ensure_ascii=False)
 
 
-def _json_value(value: Any) -> Any:
+def _json_value(value: Any, number: Callable[[str], Any]) -> Any:
     match value:
         case Mapping():
-            return {str(name): _json_value(item) for name, item in value.items()}
+            return {str(name): _json_value(item, number) for name, item in value.items()}
         case list() | tuple():
-            return [_json_value(item) for item in value]
+            return [_json_value(item, number) for item in value]
+        case NumberText():
+            return number(value)
         case bytes():
             return b64encode(value).decode()
-        case datetime() | date():
-            return value.isoformat()
         case None | bool() | int() | float():
             return value
-    return str(value)
+    return value.isoformat() if isinstance(value, datetime | date) else str(value)
 
 
 def _json_row(value: bytes, place: int, faults: dict[int, str]) -> Row:

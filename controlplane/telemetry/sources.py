@@ -1,4 +1,4 @@
-"""How far the pipeline has read the topics of streams, as it last planned a batch."""
+"""How far the pipeline has read the sources of streams, as it last planned a batch."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,9 +24,9 @@ _SHOWN: Final = 200
 class PartitionStatus:
     """How far a partition is read.
 
-    `first`, `end`: the offsets that the broker has; `unread`: messages; `seconds`: how old the
-    newest read message is while some are unread. `state`: read, added, lost, recreated or missing;
-    `lost`: messages that were deleted unread; `line`: what has happened, empty for nothing.
+    `first`, `end`: the offsets that the source has; `unread`: records; `seconds`: how old the
+    newest read record is while some are unread. `state`: read, added, lost, recreated or missing;
+    `lost`: records that were deleted unread; `line`: what has happened, empty for nothing.
     `topic`: of a pattern that of the partition, else empty.
     """
 
@@ -48,10 +48,10 @@ class PartitionStatus:
 
 
 @dataclass(frozen=True)
-class TopicStatus:
-    """How far the topic of a stream is read, when the pipeline last planned a batch.
+class SourceStatus:
+    """How far the source of a stream is read, when the pipeline last planned a batch.
 
-    `error`: why the brokers do not answer, empty if they do.
+    `error`: why its place does not answer, empty if it does.
     """
 
     planned_at: datetime
@@ -60,7 +60,7 @@ class TopicStatus:
 
     @property
     def unread(self) -> int:
-        """Return the unread messages."""
+        """Return the number of unread records."""
         return sum(partition.unread for partition in self.partitions)
 
     @property
@@ -77,7 +77,7 @@ class TopicStatus:
 
     @property
     def trouble(self) -> str:
-        """Return what a person should know of the topic, empty for nothing."""
+        """Return what a person should know of the source, empty for nothing."""
         if self.error:
             return f"the source cannot be read: {self.error}"
         lines: dict[str, list[str]] = {}
@@ -87,48 +87,48 @@ class TopicStatus:
         return "; ".join(f"{line} (partition {', '.join(names)})" for line, names in lines.items())
 
 
-def topic_status(stream: Stream) -> TopicStatus | None:
-    """Return how far the topic of a stream is read, None before the pipeline has asked for it.
+def source_status(stream: Stream) -> SourceStatus | None:
+    """Return how far the source of a stream is read, None before the pipeline has asked for it.
 
     Raises `Away` if Redis does not answer.
     """
-    return topic_statuses(stream.cluster.slug, [stream]).get(stream.pk)
+    return source_statuses(stream.cluster.slug, [stream]).get(stream.pk)
 
 
-def topic_statuses(slug: str, streams: Sequence[Stream]) -> dict[int, TopicStatus]:
-    """Return by stream how far topics of one cluster are read, as `topic_status`."""
+def source_statuses(slug: str, streams: Sequence[Stream]) -> dict[int, SourceStatus]:
+    """Return by stream how far sources of one cluster are read, as `source_status`."""
     names = [str(stream.pk) for stream in streams if stream.source]
     if not names:
         return {}
     try:
-        texts: Any = redis_client().hmget(keys.topics_key(slug), names)
+        texts: Any = redis_client().hmget(keys.sources_key(slug), names)
     except RedisError as error:
         raise Away("redis_away", f"Redis does not respond: {error}", _RETRY_S) from None
     return {int(name): _status(json.loads(text))
             for name, text in zip(names, texts, strict=True) if text}  # fmt: skip
 
 
-def _status(row: Mapping[str, Any]) -> TopicStatus:
+def _status(row: Mapping[str, Any]) -> SourceStatus:
     partitions = [PartitionStatus(**partition) for partition in row["partitions"]]
-    return TopicStatus(moment_of(row["clock_ms"]), row["error"], partitions)
+    return SourceStatus(moment_of(row["clock_ms"]), row["error"], partitions)
 
 
-def known_topics(clusters: Iterable[Cluster]) -> list[tuple[tuple[str, str], TopicStatus]]:
-    """Return the topics of clusters with the names of cluster and stream, as far as they are known.
+def known_sources(clusters: Iterable[Cluster]) -> list[tuple[tuple[str, str], SourceStatus]]:
+    """Return the known sources of clusters, with the names of cluster and stream.
 
     Empty while Redis does not respond.
     """
     slugs = {cluster.pk: cluster.slug for cluster in clusters}
-    topics = []
+    result = []
     with suppress(Away):
-        for cluster, own in _streams_with_topics(slugs).items():
+        for cluster, own in _streams_with_sources(slugs).items():
             names = {stream.pk: stream.name for stream in own}
-            statuses = topic_statuses(slugs[cluster], own)
-            topics += [((slugs[cluster], names[pk]), topic) for pk, topic in statuses.items()]
-    return topics
+            statuses = source_statuses(slugs[cluster], own)
+            result += [((slugs[cluster], names[pk]), item) for pk, item in statuses.items()]
+    return result
 
 
-def _streams_with_topics(clusters: Iterable[int]) -> dict[int, list[Stream]]:
+def _streams_with_sources(clusters: Iterable[int]) -> dict[int, list[Stream]]:
     streams: dict[int, list[Stream]] = {}
     for stream in Stream.objects.filter(cluster__in=list(clusters)).exclude(source={}):
         streams.setdefault(stream.cluster_id, []).append(stream)
@@ -136,8 +136,8 @@ def _streams_with_topics(clusters: Iterable[int]) -> dict[int, list[Stream]]:
 
 
 @dataclass(frozen=True)
-class WorstTopic:
-    """The topic of a cluster that is the farthest behind, and why, for people.
+class WorstSource:
+    """The source of a cluster that is the farthest behind, and why, for people.
 
     `is_troubled`: whether something has happened besides the lag.
     """
@@ -147,21 +147,21 @@ class WorstTopic:
     is_troubled: bool
 
 
-def worst_topics(slugs: Mapping[int, str]) -> dict[int, WorstTopic]:
-    """Return by cluster the topic that needs a person most; `slugs`: by cluster.
+def worst_sources(slugs: Mapping[int, str]) -> dict[int, WorstSource]:
+    """Return by cluster the source that needs a person most; `slugs`: by cluster.
 
     Trouble comes before lag. Raises `Away`.
     """
-    worst: dict[int, WorstTopic] = {}
-    for cluster, own in _streams_with_topics(slugs).items():
+    worst: dict[int, WorstSource] = {}
+    for cluster, own in _streams_with_sources(slugs).items():
         names = {stream.pk: stream.name for stream in own}
-        statuses = topic_statuses(slugs[cluster], own)
+        statuses = source_statuses(slugs[cluster], own)
         every = [_candidate(names[pk], status) for pk, status in statuses.items()]
         if every:
             worst[cluster] = max(every, key=lambda item: (item.is_troubled, item.lag_s))
     return worst
 
 
-def _candidate(name: str, status: TopicStatus) -> WorstTopic:
+def _candidate(name: str, status: SourceStatus) -> WorstSource:
     why = status.trouble or f"{status.unread:,} records are unread"
-    return WorstTopic(status.lag_s, f"{name}: {why}", bool(status.trouble))
+    return WorstSource(status.lag_s, f"{name}: {why}", bool(status.trouble))
