@@ -154,7 +154,7 @@ def _place_faults(stream: Stream, choice: BrowseChoice) -> dict[str, list[str]]:
     if choice.offset is not None and choice.partition is None:
         faults["partition"] = ["Name the partition of the offset"]
     if choice.topic and not stream.source.get("topic_pattern"):
-        faults["topic"] = ["The source of the stream is no pattern of topics"]
+        faults["topic"] = ["The source of the stream is not a pattern of topics"]
     return faults
 
 

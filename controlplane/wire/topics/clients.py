@@ -142,8 +142,8 @@ def places_of(consumer: Consumer, source: TopicSource, known: Iterable[str] = ()
         if len(numbers) > STRIDE:
             raise TooManyTopics(f"the topic has more than {STRIDE:,} partitions")
         return [Place(source.topic, number) for number in numbers]
-    found = matching(source.topic_pattern, topics_of(consumer), known)
-    return [Place(name, number) for name, count in found.items() for number in range(count)]
+    topics = matching(source.topic_pattern, topics_of(consumer), known)
+    return [Place(name, number) for name, count in topics.items() for number in range(count)]
 
 
 def ends_of(consumer: Consumer, places: Collection[Place]) -> dict[Place, tuple[int, int]]:

@@ -57,9 +57,9 @@ def matching(pattern: str, topics: Mapping[str, int], known: Iterable[str] = ())
     RE2 takes linear time for any pattern. `known`: topics that a stream has read, which may be
     deleted. Raises `TooManyTopics`.
     """
-    names = sorted(topics)
-    found = pc.match_substring_regex(pa.array(names, pa.string()), _whole(pattern)).to_pylist()
-    result = {name: topics[name] for name, is_match in zip(names, found, strict=True) if is_match}
+    names = pa.array(sorted(topics), pa.string())
+    own = {*pc.filter(names, pc.match_substring_regex(names, _whole(pattern))).to_pylist()}
+    result = {name: count for name, count in topics.items() if name in own}
     count, partitions = len(result.keys() | set(known)), sum(result.values())
     if count > MOST_TOPICS or partitions > MOST_PARTITIONS:
         raise TooManyTopics(

@@ -133,7 +133,6 @@ class TopicSource(StreamSource):
 
     servers: str
     topic: str = ""
-    topic_pattern: str = ""
     format: str = MessageFormat.JSON
     start: str = "earliest"
     offsets: Mapping[str, int] = field(default_factory=dict)
@@ -149,6 +148,7 @@ class TopicSource(StreamSource):
     updates: str = OnChange.RECORD
     deletes: str = OnChange.SKIP
     produce: str = ""
+    topic_pattern: str = ""
 
     def __post_init__(self) -> None:
         if faults := {name: why for name, why in _faults(self) if why}:

@@ -32,10 +32,10 @@ from workers.pipeline.sources.plan import (
     SourceState,
     message_limit,
     next_cut,
+    offsets_of,
     parts_of,
     waiting_cut,
 )
-from workers.pipeline.sources.retained import committed_of
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer
 
 
@@ -128,7 +128,7 @@ class SourcePlanner:
         for stream, cut in cuts.items():
             source, watcher = self._watchers.get(stream, (None, None))
             if source is not None and watcher is not None and cut.identity == source.identity:
-                watcher.commit(committed_of(cut))
+                watcher.commit(offsets_of(cut.partitions))
 
     def _watcher(self, stream: int, source: StreamSource, cut: SourceCut | None) -> SourceWatcher:
         """Return what follows a source, and numbers topics as its cut does."""

@@ -109,13 +109,7 @@ def next_cut(
     counted, as the source declares. `limit`: messages of the batch.
     """
     if before is None or before.identity != source.identity:
-        if state.starts is None:
-            return None
-        placed = {
-            number: PartitionPosition(offset, active_ms=clock_ms)
-            for number, offset in state.starts.items()
-        }
-        return SourceCut(source.identity, placed, topics=state.topics)
+        return _first_cut(state, source, clock_ms)
     partitions = dict(before.partitions)
     # All messages of a partition that was added since are new.
     added = state.ends.keys() - partitions.keys()
@@ -132,11 +126,19 @@ def next_cut(
     mark_ms = combined_ms(before.mark_ms, before.partitions, waiting, clock_ms, idle_ms)
     is_active = bool(active_partitions(before.partitions, waiting, clock_ms, idle_ms))
     same = (mark_ms, is_active) == (before.mark_ms, before.is_active)
-    if same and _offsets(partitions) == _offsets(before.partitions):
+    if same and offsets_of(partitions) == offsets_of(before.partitions):
         return before
     return replace(
         before, partitions=partitions, mark_ms=mark_ms, is_active=is_active, topics=state.topics
     )
+
+
+def _first_cut(state: SourceState, source: StreamSource, clock_ms: int) -> SourceCut | None:
+    if state.starts is None:
+        return None
+    placed = {n: PartitionPosition(offset, active_ms=clock_ms)
+              for n, offset in state.starts.items()}  # fmt: skip
+    return SourceCut(source.identity, placed, topics=state.topics)
 
 
 def waiting_cut(cut: SourceCut, state: SourceState) -> SourceCut:
@@ -174,7 +176,8 @@ def _unread(
     return unread, held
 
 
-def _offsets(partitions: Mapping[int, PartitionPosition]) -> dict[int, int]:
+def offsets_of(partitions: Mapping[int, PartitionPosition]) -> dict[int, int]:
+    """Return the offsets of the first unread messages by partition."""
     return {number: place.offset for number, place in partitions.items()}
 
 

@@ -119,6 +119,7 @@ def test_a_stream_is_declared_as_a_pattern_of_topics(script: Client, sf: Cluster
 def test_too_many_topics_are_refused_when_they_are_listed(
     script: Client, broker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    answer_at_once(monkeypatch)
     monkeypatch.setattr(places, "MOST_PARTITIONS", 2)
     for path in ("topics", "topics/sample"):
         row = {"servers": broker, "topic_pattern": "orders"}

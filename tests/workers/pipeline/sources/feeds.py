@@ -97,7 +97,10 @@ class TopicFeed(Messages):
 
 
 class PatternFeed:
-    """Sales in all topics of a pattern; a third one is created when 100 were sent."""
+    """Sales in all topics of a pattern.
+
+    When 100 were sent, a third one is created, which is not the last one by its name.
+    """
 
     schema = StreamSchema(
         (*SALES.columns, ColumnSpec("shop", "string")), event_time="at", watermark_delay_s=120
@@ -111,10 +114,9 @@ class PatternFeed:
         self.address, self.seed = address, seed
         metadata = {"part": "partition", "shop": "topic"}
         self.source = TopicSource(
-            address, topic_pattern=f"shop-{seed}-(?:a|b|new)", metadata=metadata
+            address, topic_pattern=f"shop-{seed}-(?:a|b|aa)", metadata=metadata
         )
         self.shops: dict[str, Messages] = {}
-        # No name of a topic that comes later is the last one.
         for name, partitions in (("b", 2), ("a", 3), ("other", 1)):
             self._add(name, partitions)
         self.shops["other"].send(9)
@@ -135,10 +137,10 @@ class PatternFeed:
 
     def send(self, count: int) -> None:
         """Send messages to each topic; the clock of a new one is ahead of all others."""
-        if "new" not in self.shops and self.total() > 100:
+        if "aa" not in self.shops and self.total() > 100:
             newest = max(clock for shop in self.own.values() for clock in shop.clocks)
-            self._add("new", 2)
-            self.shops["new"].clocks = [newest + n * HOUR_MS for n in (4, 5)]
+            self._add("aa", 2)
+            self.shops["aa"].clocks = [newest + n * HOUR_MS for n in (4, 5)]
         for shop in self.own.values():
             shop.send(-(-count // len(self.own)))
 

@@ -17,6 +17,7 @@ from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.schema import ColumnSpec, StreamSchema
+from controlplane.wire.topics import places
 from controlplane.wire.topics.source import TopicSource
 from tests.support.kafka import running_kafka
 from tests.support.pipeline import Pipeline
@@ -30,7 +31,7 @@ from tests.support.topics import (
 from tests.workers.pipeline.sources.planners import forget_planners
 from workers.pipeline.sources.lag import LINES
 from workers.pipeline.sources.plan import PartitionState
-from workers.pipeline.sources.topic import read
+from workers.pipeline.sources.topic import latest, read
 from workers.pipeline.split_nodes import source as source_module
 
 TEXT = StreamSchema(
@@ -113,11 +114,8 @@ def test_a_topic_that_is_deleted_is_a_state_and_the_others_of_its_pattern_are_re
         for topic in ("shop-a", "shop-b"):
             create_topic(address, topic, 1)
             producers[topic] = TopicProducer(address, topic)
-        source = TopicSource(
-            address, topic_pattern="shop-.*", format="string", metadata={"at": "timestamp"}
-        )
-        begin(pipeline, source)
-        send(producers, 1)
+        begin(pipeline, pattern_of(address))
+        send(producers)
         read_until(pipeline, 2)
         delete_topic(address, "shop-a")
         wait_until(lambda: states(pipeline) == ["missing", "read"], "it is missing", 120)
@@ -131,6 +129,29 @@ def test_a_topic_that_is_deleted_is_a_state_and_the_others_of_its_pattern_are_re
         create_topic(address, "shop-a", 1)
         wait_until(lambda: states(pipeline) == ["recreated", "read"], "it is recreated", 120)
         assert STREAM not in read_counts(redis_client, "c")
+
+
+def test_a_stream_waits_while_more_topics_match_than_it_reads(
+    redis_client: "redis.Redis", redis_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "MOST_TOPICS", 1)
+    monkeypatch.setattr(latest, "_LISTED_S", 0.0)
+    with running_broker() as address:
+        create_topic(address, "shop-a", 1)
+        pipeline = Pipeline(redis_client, redis_server)
+        producers = {"shop-a": TopicProducer(address, "shop-a")}
+        begin(pipeline, pattern_of(address))
+        send(producers)
+        read_until(pipeline, 1)
+        create_topic(address, "shop-b", 1)
+        producers["shop-b"] = TopicProducer(address, "shop-b")
+        wait_until(lambda: states(pipeline) and status(pipeline)["error"], "an error", 120)
+        send(producers)
+        assert not pipeline.batch()
+        assert status(pipeline)["partitions"][0]["unread"] == 0
+        monkeypatch.setattr(places, "MOST_TOPICS", 2)
+        read_until(pipeline, 2)
+        assert status(pipeline)["error"] == ""
 
 
 def test_the_partitions_of_a_topic_that_is_deleted_are_missing(
@@ -167,10 +188,15 @@ def states(pipeline: Pipeline) -> list[str]:
     return [row["state"] for row in status(pipeline).get("partitions", ())]
 
 
-def send(producers: dict[str, TopicProducer], count: int) -> None:
+def pattern_of(address: str) -> TopicSource:
+    metadata = {"at": "timestamp"}
+    return TopicSource(address, topic_pattern="shop-.*", format="string", metadata=metadata)
+
+
+def send(producers: dict[str, TopicProducer]) -> None:
+    """Send a message to each topic."""
     for producer in producers.values():
-        for _ in range(count):
-            producer.send(0, b"first")
+        producer.send(0, b"first")
         producer.flush()
 
 

@@ -85,19 +85,25 @@ class TopicReader:
         self._assign({place: start for place, (start, _) in ranges.items()})
         deadline = time.monotonic() + _SILENT_S
         while waiting := [p for p, stop in stops.items() if self._next.get(p, stop) < stop]:
+            before = [self._next[place] for place in waiting]
             for message in self._consumer.consume(_FETCH, timeout=0.5):
                 self._take(message)
+            if before != [self._next.get(place) for place in waiting]:
                 deadline = time.monotonic() + _SILENT_S
-            if time.monotonic() > deadline:
-                gone = [place for place in waiting if is_stuck and self._is_gone(place)]
-                self._give_up(gone)
-                if gone != waiting:
-                    self._forget(list(self._next))
-                    names = ", ".join(f"{topic}/{number}" for topic, number in waiting)
-                    raise SourceUnavailable(f"partitions give no message: {names}"[:300])
+            elif time.monotonic() > deadline:
+                self._end_waiting(waiting, is_stuck=is_stuck)
         result = {p: Range(self._taken(p, stop), self._lost.get(p)) for p, stop in stops.items()}
         self._forget([p for p, ahead in self._ahead.items() if len(ahead) > _AHEAD])
         return result
+
+    def _end_waiting(self, waiting: Sequence[Place], *, is_stuck: bool) -> None:
+        """Give up partitions that give no message, or raise `SourceUnavailable`."""
+        if is_stuck and all(map(self._is_gone, waiting)):
+            self._give_up(waiting)
+            return
+        self._forget(list(self._next))
+        names = ", ".join(f"{place.topic}-{place.partition}" for place in waiting)
+        raise SourceUnavailable(f"partitions give no message: {names}"[:300])
 
     def _taken(self, place: Place, stop: int) -> list[Any]:
         ahead, result = self._ahead.get(place, deque[Any]()), []
