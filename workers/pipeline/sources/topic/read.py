@@ -36,8 +36,10 @@ from workers.pipeline.sources.topic.decode import CHUNK, decode
 from workers.pipeline.sources.topic.messages import Fetched, letter_data
 
 _FETCH: Final = 5_000
-# Messages of a partition that another process may read now: beyond these it is given back.
-_AHEAD: Final = 5_000
+# Bytes that came behind the ranges: beyond these, partitions begin again where they were read.
+_AHEAD_BYTES: Final = 16 << 20
+# A request of the brokers may bring less than is asked for.
+_WAIT_S: Final = 0.1
 # So long the brokers may give nothing before the attempt at the batch fails.
 _SILENT_S: Final = 60.0
 _DELETED: Final = {
@@ -86,15 +88,26 @@ class TopicReader:
         deadline = time.monotonic() + _SILENT_S
         while waiting := [p for p, stop in stops.items() if self._next.get(p, stop) < stop]:
             before = [self._next[place] for place in waiting]
-            for message in self._consumer.consume(_FETCH, timeout=0.5):
+            # To ask for more would mean to wait for messages that are not written yet.
+            left = sum(stops[place] - start for place, start in zip(waiting, before, strict=True))
+            for message in self._consumer.consume(min(_FETCH, left), timeout=_WAIT_S):
                 self._take(message)
             if before != [self._next.get(place) for place in waiting]:
                 deadline = time.monotonic() + _SILENT_S
             elif time.monotonic() > deadline:
                 self._end_waiting(waiting, is_stuck=is_stuck)
         result = {p: Range(self._taken(p, stop), self._lost.get(p)) for p, stop in stops.items()}
-        self._forget([p for p, ahead in self._ahead.items() if len(ahead) > _AHEAD])
+        self._bound_ahead()
         return result
+
+    def _bound_ahead(self) -> None:
+        """Forget partitions, those with the most bytes ahead first, until the others have few."""
+        sizes = {place: sum(map(len, ahead)) for place, ahead in self._ahead.items()}
+        for place in sorted(sizes, key=lambda place: -sizes[place]):
+            if sum(sizes.values()) <= _AHEAD_BYTES:
+                return
+            del sizes[place]
+            self._forget([place])
 
     def _end_waiting(self, waiting: Sequence[Place], *, is_stuck: bool) -> None:
         """Give up partitions that give no message, or raise `SourceUnavailable`."""
