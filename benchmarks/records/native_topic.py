@@ -152,4 +152,5 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # Workers of Spark import the data source by its module's name.
+    sys.exit(import_module("benchmarks.records.native_topic").main())

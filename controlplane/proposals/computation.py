@@ -21,7 +21,7 @@ from controlplane.planning.adapter import Progress
 from controlplane.planning.adapters import adapters, input_readers
 from controlplane.planning.computation import Computed, compute_plan
 from controlplane.planning.resolution import resolve
-from controlplane.planning.snapshots import keep_snapshot, take_snapshot, without_garbage_collection
+from controlplane.planning.snapshots import keep_snapshot, take_snapshot
 from controlplane.planning.sources import plan_for
 from controlplane.policies.gate import IMBALANCE_LIMIT, BetterParameter, Judgement, PlanGate
 from controlplane.policies.measure_limits import cluster_limits
@@ -39,6 +39,7 @@ from controlplane.proposals.claims import (
 )
 from controlplane.proposals.transitions import WEIR, move_on, notify
 from controlplane.telemetry.time_series import latest_values
+from controlplane.wire.garbage_collection import without_garbage_collection
 
 logger = logging.getLogger(__name__)
 

@@ -14,6 +14,8 @@ T = TypeVar("T")
 PATIENCE_S: Final = 60.0
 _PAUSE_S: Final = 0.5
 _LOCKED_S: Final = 20.0
+# SQLite itself would look for a free lock after pauses of up to 100 ms.
+_POLL_S: Final = 0.001
 _SQLITE: Final = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=NORMAL",
@@ -82,7 +84,7 @@ class ConnectedDatabase:
                 yield cursor
             return
         cursor = self._connection.cursor()
-        cursor.execute("BEGIN IMMEDIATE")
+        _begin(cursor, min(_LOCKED_S, self._patience_s))
         try:
             yield cursor
         except BaseException:
@@ -95,11 +97,22 @@ class ConnectedDatabase:
             return psycopg.connect(self._url, autocommit=True)
         path = unquote(urlsplit(self._url).path)[1:]
         connection = sqlite3.connect(
-            path,
-            timeout=min(_LOCKED_S, self._patience_s),
-            isolation_level=None,
-            check_same_thread=False,
+            path, timeout=_POLL_S, isolation_level=None, check_same_thread=False
         )
         for statement in _SQLITE:
             connection.execute(statement)
         return connection
+
+
+def _begin(cursor: Any, patience_s: float) -> None:
+    """Begin a transaction with SQLite's write lock, which others may hold for a short time."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            cursor.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() > deadline:
+                raise
+        else:
+            return

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from controlplane.wire.aggregates.state_schema import schema_named
+from controlplane.wire.garbage_collection import without_garbage_collection
 from controlplane.wire.results.database import ResultsDatabase
 from controlplane.wire.results.finalized import (
     Place,
@@ -86,6 +87,7 @@ class WindowWriter:
     _known_names: set[int] = field(default_factory=set)
     _known_days: set[int] = field(default_factory=set)
 
+    @without_garbage_collection()
     def take(
         self,
         batch: int,
@@ -114,6 +116,7 @@ class WindowWriter:
                 self._take_table(name, _of_queries(rows, known.keys()))
         self._flush_full()
 
+    @without_garbage_collection()
     def take_shared(
         self,
         batch: int,
@@ -195,6 +198,7 @@ class WindowWriter:
             self._rows.pop(place, None)
             self._deleted.add(place)
 
+    @without_garbage_collection()
     def flush(self) -> None:
         """Write what was taken in one transaction; a repetition changes nothing."""
         if not (self._rows or self._parts or self._deleted):
