@@ -19,6 +19,7 @@ from confluent_kafka import (
 )
 
 from controlplane.wire.errors import SourceUnavailable
+from controlplane.wire.garbage_collection import without_garbage_collection
 from controlplane.wire.log.values import MAX_SEQUENCE
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.topics.clients import (
@@ -74,6 +75,7 @@ class TopicReader:
     def __post_init__(self) -> None:
         self._consumer = consumer_of(self.source, self.group)
 
+    @without_garbage_collection()
     def read(
         self, ranges: Mapping[Place, tuple[int, int]], *, is_stuck: bool
     ) -> dict[Place, Range]:
