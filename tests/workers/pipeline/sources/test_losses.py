@@ -117,6 +117,8 @@ def test_a_topic_that_is_deleted_is_a_state_and_the_others_of_its_pattern_are_re
         begin(pipeline, pattern_of(address))
         send(producers)
         read_until(pipeline, 2)
+        # Tansu answers a fetch of a topic that was deleted as librdkafka does not bear it.
+        read.reader_of.cache_clear()
         delete_topic(address, "shop-a")
         wait_until(lambda: states(pipeline) == ["missing", "read"], "it is missing", 120)
         assert [row["topic"] for row in status(pipeline)["partitions"]] == ["shop-a", "shop-b"]
