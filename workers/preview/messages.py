@@ -58,8 +58,8 @@ def run(body: str) -> None:
     except Unwanted:
         return
     except Exhausted as error:
-        data = {"limit": error.limit, "used": error.used}
-        response = PreviewResponse(code=error.code, text=str(error), data=data)
+        limits = {"limit": error.limit, "used": error.used}
+        response = PreviewResponse(code=error.code, text=str(error), data=limits)
     except (QueryFault, ChildDied) as error:
         response = PreviewResponse(code="query_failed", text=str(error))
     except WireError as error:

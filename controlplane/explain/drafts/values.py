@@ -93,7 +93,11 @@ class BrowseRequest:
 
 @dataclass(frozen=True)
 class BrowsedMessage:
-    """A message; `text`: its record as JSON, else its value; `fault`: why it is not a record."""
+    """A message, row or event.
+
+    `key`: of a row its file; `text`: its record as JSON, else its value; `fault`: why it is not a
+    record.
+    """
 
     partition: int
     offset: int
