@@ -219,7 +219,7 @@ def next_offsets(pipeline: Pipeline, count: int) -> tuple[dict[str, Any], dict[s
     def is_planned() -> bool:
         ends.append(pipeline.reader.latestOffset(pipeline.offset, None))
         places = ends[-1]["sources"][str(STREAM)]["partitions"].values()
-        return sum(place[0] for place in places) == count
+        return bool(sum(place[0] for place in places) == count)
 
     wait_until(is_planned, "all messages are in the next batch", 120)
     return pipeline.offset, ends[-1]
