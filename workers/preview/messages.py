@@ -23,6 +23,7 @@ from controlplane.models import Cluster
 from controlplane.processes.isolation.child import run_in_child
 from controlplane.processes.isolation.limits import preview_limits
 from controlplane.telemetry.samples import moment_of
+from controlplane.topology.schemas.samples import MAX_BYTES
 from controlplane.wire.errors import WireError
 from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
@@ -41,8 +42,8 @@ from workers.preview.records import entry_of, records_of
 
 # Messages that are read for a page: as many as it shows, or these to filter.
 _FILTERED: Final = 2_000
-# Characters of a key and a value that are shown, and bytes of the records of a sample.
-_TEXT, _KEY, _SAMPLE = 4_000, 200, 4 << 20
+# Characters of a key and a value that are shown.
+_TEXT, _KEY = 4_000, 200
 _STREAM: Final = 1
 
 
@@ -57,8 +58,8 @@ def run(body: str) -> None:
     except Unwanted:
         return
     except Exhausted as error:
-        data = {"limit": error.limit, "used": error.used}
-        response = PreviewResponse(code=error.code, text=str(error), data=data)
+        limits = {"limit": error.limit, "used": error.used}
+        response = PreviewResponse(code=error.code, text=str(error), data=limits)
     except (QueryFault, ChildDied) as error:
         response = PreviewResponse(code="query_failed", text=str(error))
     except WireError as error:
@@ -142,11 +143,11 @@ def _lines(messages: Sequence[BrowsedMessage]) -> bytes:
     """Return the records among messages as lines, as many as a sample may have bytes."""
     lines, size = list[bytes](), 0
     for message in messages:
-        line = b" ".join(message.text.encode().splitlines())
-        if not message.fault and size + len(line) <= _SAMPLE:
+        line = b" ".join(message.text.encode().splitlines()) + b"\n"
+        if not message.fault and size + len(line) <= MAX_BYTES:
             lines.append(line)
             size += len(line)
-    return b"\n".join(lines)
+    return b"".join(lines)
 
 
 def _matches(records: Any, schema: StreamSchema, where: str) -> Any:

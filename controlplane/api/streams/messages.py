@@ -11,7 +11,7 @@ from controlplane.api.common.schemas import RequestBody, fields_of
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.catalog.streams import stream_by_key
 from controlplane.explain.drafts.messages import MOST, BrowseChoice, browse
-from controlplane.explain.drafts.values import BrowsedMessage, BrowsedSource
+from controlplane.explain.drafts.values import BrowsedSource
 from controlplane.topology.topics.produce import MOST_BYTES, ProducedMessage, produce
 
 router = Router(tags=["streams"])
@@ -34,17 +34,8 @@ class BrowseIn(RequestBody):
     topic: str = Field("", max_length=249)
 
 
-class BrowsedMessageOut(fields_of(BrowsedMessage)):  # type: ignore[misc]
-    """A message, row or event; key: of a row its file; text: its record as JSON, else its value.
-
-    fault: why it is not a record.
-    """
-
-
-class BrowsedSourceOut(fields_of(BrowsedSource, without="messages sample")):  # type: ignore[misc]
+class BrowsedSourceOut(fields_of(BrowsedSource, without="sample")):  # type: ignore[misc]
     """Records, newest first; read: how many were looked at; matching: how many of them match."""
-
-    messages: list[BrowsedMessageOut]
 
 
 class ProduceIn(RequestBody):

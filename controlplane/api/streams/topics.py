@@ -9,7 +9,6 @@ from pydantic import Field
 from controlplane.api.common.examples import with_examples
 from controlplane.api.common.schemas import RequestBody, dataclass_schema, fields_of
 from controlplane.api.common.security import caller, cluster_of
-from controlplane.api.streams.messages import BrowsedMessageOut
 from controlplane.api.streams.schemas import SourceBody
 from controlplane.catalog.streams import stream_by_key
 from controlplane.errors import NotFound
@@ -34,12 +33,6 @@ class BrokersIn(RequestBody):
     secrets: dict[str, str] = Field(default_factory=dict)
 
 
-class SourceSampleOut(fields_of(SourceSample, without="messages")):  # type: ignore[misc]
-    """The newest messages of topics, newest first, and the schema that any source suggests."""
-
-    messages: list[BrowsedMessageOut]
-
-
 class SourceStatusOut(fields_of(SourceStatus)):  # type: ignore[misc]
     """How far a topic is read; error: why the brokers do not answer, empty if they do."""
 
@@ -53,7 +46,7 @@ def find_topics(request: HttpRequest, slug: str, body: BrokersIn) -> Any:
     return list_topics(caller(request), cluster_of(request), body.model_dump())
 
 
-@router.post("/{slug}/topics/sample", response=SourceSampleOut, openapi_extra=_TOPIC)
+@router.post("/{slug}/topics/sample", response=dataclass_schema(SourceSample), openapi_extra=_TOPIC)
 def read_sample(request: HttpRequest, slug: str, body: SourceBody) -> Any:
     """Return the newest messages of a topic, and the schema that any kind of source suggests."""
     row = body.model_dump(exclude_defaults=True)

@@ -105,8 +105,9 @@ def sample(actor: Actor, cluster: Cluster, row: Mapping[str, Any]) -> SourceSamp
         place = "" if source is None else source.place
         why = next((message.fault for message in browsed.messages), "it has none")
         raise Conflict("no_messages", f"The {place} has no message to read: {why}")
-    is_file = isinstance(source, FileSource)
-    kind = _FORMATS[FileFormat(source.format)] if is_file else Format.NDJSON
+    kind = Format.NDJSON
+    if isinstance(source, FileSource):
+        kind = _FORMATS[FileFormat(source.format)]
     return SourceSample(browsed.messages, infer(b64decode(browsed.sample), kind))
 
 

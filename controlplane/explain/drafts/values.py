@@ -94,9 +94,10 @@ class BrowseRequest:
 
 @dataclass(frozen=True)
 class BrowsedMessage:
-    """A message; `text`: its record as JSON, else its value; `fault`: why it is not a record.
+    """A message, row or event.
 
-    `topic`: of a pattern that of the message, else empty.
+    `key`: of a row its file; `text`: its record as JSON, else its value; `fault`: why it is not a
+    record; `topic`: of a pattern that of the message, else empty.
     """
 
     partition: int

@@ -45,7 +45,7 @@ def backlog_of(cut: SourceCut, state: SourceState, clock_ms: int) -> StreamBackl
 def status_of(
     cut: SourceCut | None, state: SourceState, clock_ms: int, *, is_waiting: bool = False
 ) -> dict[str, Any]:
-    """Return the state of a source as JSON values; nothing is unread while it waits.
+    """Return the state of a source as JSON values; a source that waits has no unread records.
 
     `partitions`: by number topic (of a pattern), partition, offset, first offset, end, unread
     messages, seconds behind, state and a line about it; `error`: why its place does not answer.

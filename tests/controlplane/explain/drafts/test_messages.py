@@ -27,6 +27,7 @@ from controlplane.wire.topics.definitions import Definition, avro_body
 from controlplane.wire.topics.registry import kept_registry, with_prefix
 from tests.controlplane.api.callers import post, scripted
 from tests.dashboard.conftest import browser_of
+from tests.support.object_store import BUCKET, KEYS, REGION, running_store
 from tests.support.previews import answer_at_once
 from tests.support.registry import Registry, running_registry
 from tests.support.topics import TopicProducer, create_topic, running_broker
@@ -198,6 +199,27 @@ def test_records_of_every_kind_are_sampled_browsed_and_previewed(
     assert windows.records == by_condition.read
     page = browser_of(operator).get(f"/clusters/sf/streams/{stream.pk}/messages/")
     assert "of 20 records" in page.content.decode() or kind == "generator"
+
+
+def test_rows_of_an_object_store_are_sampled_and_browsed(
+    operator: Actor, sf: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.RESULTS_URL = f"sqlite:///{tmp_path}-results"
+    with closing(ConnectedDatabase(settings.RESULTS_URL)) as results:
+        results.run(lambda cursor: create_tables(cursor, is_postgres=False))
+    place = {"url": f"s3://{BUCKET}/in", "region": REGION, "secrets": {"store": "lake"}}
+    with running_store() as store:
+        source = source_of("json", tmp_path) | place | {"endpoint": store.url}
+        for path in tmp_path.iterdir():
+            with store.files.open_output_stream(f"{BUCKET}/in/{path.name}") as stream:
+                stream.write(path.read_bytes())
+        monkeypatch.setenv(LIST, f"{os.environ[LIST]} s3://{BUCKET} {store.url}")
+        monkeypatch.setenv("WEIR_TOPIC_SECRET_LAKE", ":".join(KEYS))
+        columns = sample(operator, sf, source).proposed.columns
+        assert [column.name for column in columns] == ["at", "country", "amount"]
+        choice = BrowseChoice("country = 'DE'")
+        found = browse(operator, declared(operator, sf, **source), choice)
+        assert (found.matching, found.read) == (4, 20)
 
 
 def test_avro_is_sampled_browsed_and_written_by_the_registry(

@@ -39,11 +39,15 @@ Windows = dict[tuple[int, Any], tuple[Any, ...]]
 
 
 class Feed(Protocol):
-    """A source that tests fill; `bad`: how many records are unreadable."""
+    """A source that tests fill."""
 
     schema: StreamSchema
     query: QueryText
-    bad: int
+
+    @property
+    def bad(self) -> int:
+        """Return how many records are unreadable."""
+        ...
 
     @property
     def source(self) -> StreamSource:

@@ -117,6 +117,8 @@ def test_a_topic_that_is_deleted_is_a_state_and_the_others_of_its_pattern_are_re
         begin(pipeline, pattern_of(address))
         send(producers)
         read_until(pipeline, 2)
+        # Tansu answers a fetch of a topic that was deleted as librdkafka does not bear it.
+        read.reader_of.cache_clear()
         delete_topic(address, "shop-a")
         wait_until(lambda: states(pipeline) == ["missing", "read"], "it is missing", 120)
         assert [row["topic"] for row in status(pipeline)["partitions"]] == ["shop-a", "shop-b"]
@@ -216,8 +218,8 @@ def next_offsets(pipeline: Pipeline, count: int) -> tuple[dict[str, Any], dict[s
 
     def is_planned() -> bool:
         ends.append(pipeline.reader.latestOffset(pipeline.offset, None))
-        places = ends[-1]["topics"][str(STREAM)]["partitions"].values()
-        return sum(place[0] for place in places) == count
+        places = ends[-1]["sources"][str(STREAM)]["partitions"].values()
+        return bool(sum(place[0] for place in places) == count)
 
     wait_until(is_planned, "all messages are in the next batch", 120)
     return pipeline.offset, ends[-1]

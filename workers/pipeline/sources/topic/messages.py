@@ -180,7 +180,7 @@ def letter_data(messages: Fetched, index: int, source: TopicSource, names: Seque
 
 
 def row_text(row: Mapping[str, Any], number: Callable[[str], Any] = str) -> str:
-    """Return a row as JSON; `number`: converts the text of a number with all its digits."""
+    """Return a row as JSON; `number`: makes a value of a number with all its digits."""
     return json.dumps(_json_value(row, number), ensure_ascii=False)
 
 
