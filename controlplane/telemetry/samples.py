@@ -120,9 +120,10 @@ def dropped_once(streams: Mapping[str, int], *causes: Mapping[str, int]) -> int:
 
 def _seconds(row: Row, before: PreviousBatch) -> float:
     emitted_ms: int = row["emitted_ms"]
-    # The first batch, or a clock that was set back: how long the batch lasted is not known.
+    # The first batch, or a clock that was set back: its records came while the oldest ones waited.
     if before.emitted_ms is None or emitted_ms < before.emitted_ms:
-        return max(before.trigger_ms / 1000, MIN_SECONDS)
+        waited_ms = (row.get("latency") or {}).get("p99") or 0.0
+        return max(before.trigger_ms / 1000, waited_ms / 1000, MIN_SECONDS)
     return max((emitted_ms - before.emitted_ms) / 1000, MIN_SECONDS)
 
 
