@@ -7,6 +7,7 @@ from math import isnan
 from typing import Any, Final
 
 from algorithms.vocabulary import Flags, Floats
+from controlplane.numbers import compact
 from controlplane.telemetry.grid import Grid
 from controlplane.telemetry.measures import PRESENT
 from dashboard.figures.parts import (
@@ -180,7 +181,7 @@ def _scale(
     highest = [(max(s.get(field) or 0.0 for field in fields), s) for s in batches]
     loads = max((value for value, s in highest if not s.get("waited")), default=0.0)
     top = 1.15 * max(limit or 0.0, loads or max((value for value, _ in highest), default=0.0))
-    beyond = [(f"{value:,.3g} {unit}", s["t"]) for value, s in highest if value > top]
+    beyond = [(f"{compact(value)} {unit}", s["t"]) for value, s in highest if value > top]
     return top, [PlanMark(t, f"↑ {text}", f"{_WAITED}: {text}") for text, t in beyond]
 
 
