@@ -1,7 +1,8 @@
 """Samples from telemetry rows; pure functions.
 
 A sample has the figures of `wire.figures` by name, "t" in ms since the epoch, and "span_s":
-the seconds since the previous batch, over which rates are taken.
+the seconds since the previous batch, over which rates are taken; of the first batch, for how long
+its oldest records have waited.
 """
 
 from collections.abc import Mapping, Sequence
