@@ -141,13 +141,13 @@ def _size(value: Any) -> int:
 
 
 def _run_postgres(cluster: Cluster, statement: Statement, deadline: float) -> _Rows:
-    text = Postgres().generate(bounded(statement.tree), **_PLAIN)
+    text, role = Postgres().generate(bounded(statement.tree), **_PLAIN), role_of(cluster.slug)
     try:
         with transaction.atomic(RESULTS):
             # Nothing of the transaction stays: neither its settings nor its role.
             transaction.set_rollback(rollback=True, using=RESULTS)
             connection = connections[RESULTS].connection
-            _limit(connection.cursor(), role_of(cluster.slug), deadline - time.monotonic())
+            _limit(connection.cursor(), role, deadline - time.monotonic())
             with connection.cursor("weir_statement") as cursor:
                 cursor.execute(text)
                 rows = _taken(cursor.fetchmany, deadline)
