@@ -12,6 +12,7 @@ from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.conf import settings
 from django.db import OperationalError
 from django.urls import path
+from django.utils import timezone
 
 from algorithms.strict_json import BadJson, JsonLimits, read_bounded
 from controlplane.access import audit
@@ -162,13 +163,14 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         await self.receive_json(content, **kwargs)
 
     async def receive_json(self, content: Any, **kwargs: Any) -> None:
-        """Reply to {"since": ms} with the samples after that moment; ignore other messages."""
+        """Reply to {"since": ms} with later samples and the present in ms; ignore others."""
         moment = content.get("since") if isinstance(content, dict) else None
         if isinstance(moment, bool) or not isinstance(moment, int | float):
             return
         if 0 <= moment <= _MAX_MS and self.access is not None:
             missed = await database_sync_to_async(self.missed)(int(moment))
-            await self.send_json({"type": "samples", "samples": missed})
+            now = round(1000 * timezone.now().timestamp())
+            await self.send_json({"type": "samples", "samples": missed, "now": now})
 
     @abstractmethod
     def missed(self, moment: int) -> list[Message]:

@@ -15,7 +15,7 @@ def table() -> str:
     from controlplane.background.retention.kinds import KINDS, OTHERS  # noqa: PLC0415 - as above
 
     rows = [
-        f"| {kind.name} | database: {', '.join(kind.models) or 'results_window'} |"
+        f"| {kind.name} | database: {', '.join(kind.models or kind.tables)} |"
         f" {kind.bound.format(f'`{kind.variable}`')} | {kind.always} |"
         for kind in KINDS
     ]

@@ -6,8 +6,6 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from django.utils import timezone
-
 from controlplane.alerts.listing import open_alerts
 from controlplane.alerts.readings import ClusterReadings, readings_of
 from controlplane.alerts.states import (
@@ -17,12 +15,12 @@ from controlplane.alerts.states import (
     AlertStatus,
     status_of,
 )
-from controlplane.health.summary import backlog_words, is_idle
+from controlplane.health.summary import backlog_trend, is_idle
 from controlplane.models import Alert, Cluster, Decision
 from controlplane.numbers import counted, points
 from controlplane.policies.grades import Grade
 from controlplane.proposals.executions.progress import Progress, running
-from controlplane.watch.codes import CODES
+from controlplane.watch.codes import is_calm
 
 _OF_PEOPLE: Final = (AlertStatus.ACKNOWLEDGED, AlertStatus.SILENCED)
 # An older decision of a monitor does not describe the present.
@@ -98,9 +96,10 @@ class ClusterStatus:
     """A cluster with its status, and what the status follows from.
 
     `alerts`: that have fired and are not cleared; `execution`: the running one; `monitors`: the
-    last decisions of monitors that found a problem.
+    last decisions of monitors that found a problem; `now`: when all this holds.
     """
 
+    now: datetime
     cluster: Cluster
     readings: ClusterReadings
     alerts: Sequence[Alert]
@@ -123,7 +122,7 @@ class ClusterStatus:
             case FleetStatus.EXCEEDED | FleetStatus.PENDING:
                 return self.limits.text
             case FleetStatus.BACKLOG:
-                return backlog_words(self.cluster, timezone.now())
+                return str(backlog_trend(self.cluster, self.now))
             case FleetStatus.MONITOR:
                 return f"{counted(len(self.monitors), 'monitors')} not OK"
             case FleetStatus.EXECUTING if self.execution is not None:
@@ -142,9 +141,10 @@ class ClusterStatus:
         known = [alert.since for alert in self.alerts if alert.subject in subjects]
         return min(known, default=self.readings.since)
 
-    def firing(self, now: datetime) -> list[Alert]:
+    @property
+    def firing(self) -> list[Alert]:
         """Return the alerts that are neither acknowledged nor silenced, the oldest first."""
-        return [alert for alert in self.alerts if status_of(alert, now) is AlertStatus.FIRING]
+        return [alert for alert in self.alerts if status_of(alert, self.now) is AlertStatus.FIRING]
 
 
 def cluster_statuses(visible: Collection[int] | None, now: datetime) -> list[ClusterStatus]:
@@ -152,8 +152,8 @@ def cluster_statuses(visible: Collection[int] | None, now: datetime) -> list[Clu
     rows = Cluster.objects.select_related("health").order_by("name", "slug")
     clusters = list(rows if visible is None else rows.filter(pk__in=visible))
     ids = [cluster.pk for cluster in clusters]
-    readings, executions, monitors = readings_of(clusters), running(ids), _monitors(ids, now)
-    alerts = _by_cluster(open_alerts(ids))
+    readings, alerts = readings_of(clusters, now=now), _by_cluster(open_alerts(ids))
+    executions, monitors = running(ids), _monitors(ids, now)
     return [
         _assessed(
             readings[pk], alerts.get(pk, []), executions.get(pk), monitors.get(pk, []), now
@@ -171,7 +171,9 @@ def _assessed(
 ) -> ClusterStatus:
     limits = _limits(readings, alerts, now)
     status = _status(readings, alerts, limits, execution, monitors, now)
-    return ClusterStatus(readings.cluster, readings, alerts, execution, monitors, limits, status)
+    return ClusterStatus(
+        now, readings.cluster, readings, alerts, execution, monitors, limits, status
+    )
 
 
 def _limits(readings: ClusterReadings, alerts: Sequence[Alert], now: datetime) -> LimitCount:
@@ -233,7 +235,7 @@ def _monitors(clusters: Collection[int], now: datetime) -> dict[int, list[Decisi
     last = {(row.cluster_id, row.loop): row for row in rows.order_by("last_at", "id")}
     result: dict[int, list[Decision]] = {}
     for row in last.values():
-        if row.code in CODES and CODES[row.code].grade == "warn":
+        if not is_calm(row.code):
             result.setdefault(row.cluster_id, []).append(row)
     return result
 

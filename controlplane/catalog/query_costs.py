@@ -17,7 +17,7 @@ from controlplane.catalog.processor_time import processor_percents
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query, QueryStream, Task
 from controlplane.pagination.chunks import chunks
-from controlplane.telemetry.measures import PRESENT, present_end
+from controlplane.telemetry.measures import PRESENT, present_end, shown_seconds
 from controlplane.telemetry.series import read
 from controlplane.wire.measures import read_tasks
 
@@ -106,7 +106,9 @@ def query_costs(cluster: Cluster, now: datetime) -> dict[int, QueryCost]:
 def recent_means(cluster: Cluster, now: datetime, figure: str) -> dict[int, float]:
     """Return the mean of a figure of the nodes in the last minute, by their index."""
     end = present_end(now)
-    means = read(cluster, (figure,), end - PRESENT, end).window()[figure][0]
+    start = end - PRESENT
+    seconds = shown_seconds(start, end, now)
+    means = read(cluster, (figure,), start, end, seconds).window()[figure][0]
     return {node: value for node, value in enumerate(means.tolist()) if not isnan(value)}
 
 

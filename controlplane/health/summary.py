@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Final
 
 from redis import RedisError
@@ -85,12 +86,20 @@ def is_idle(cluster: Cluster, now: datetime) -> bool:
     return health.unread == 0 and now - health.observed_at < SEEN
 
 
-def backlog_words(cluster: Cluster, now: datetime) -> str:
-    """Return whether the backlog of a cluster shrinks: "backlog" if it is not known."""
+class BacklogTrend(StrEnum):
+    """Whether a backlog shrinks, as pages call it."""
+
+    UNKNOWN = "backlog"
+    GROWS = "cannot keep up"
+    SHRINKS = "catching up"
+
+
+def backlog_trend(cluster: Cluster, now: datetime) -> BacklogTrend:
+    """Return whether the backlog of a cluster shrinks."""
     health: ClusterHealth | None = getattr(cluster, "health", None)
     if health is None or health.rate is None or now - health.observed_at > SEEN:
-        return "backlog"
-    return "cannot keep up" if health.drained_s is None else "catching up"
+        return BacklogTrend.UNKNOWN
+    return BacklogTrend.GROWS if health.drained_s is None else BacklogTrend.SHRINKS
 
 
 def incident_by_id(cluster: Cluster, pk: int) -> Incident:

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any, Final
 
 from controlplane.models import AttachedQuery
-from controlplane.numbers import compact, percent
+from controlplane.numbers import compact, percent, size
 
 Values = Mapping[str, Any]
 RECENT: Final = timedelta(minutes=15)
@@ -25,7 +25,7 @@ GROWTH: Final = 1.1
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to change in a job: `code` names the rule, `cause` has its figures."""
+    """What to change in a job: cause has the figures, code the rule."""
 
     code: str
     cause: str
@@ -33,9 +33,9 @@ class Advice:
 
 
 def advice_of(query: AttachedQuery) -> list[Advice]:
-    """Return advice from the newest batches of a run, none for few batches."""
+    """Return advice from the newest batches of a run; none for few batches or an ended run."""
     end = query.last_progress_at
-    if end is None:
+    if end is None or query.over:
         return []
     newest = query.progress.filter(t__gt=end - RECENT).order_by("-t")
     values = newest.values_list("values", flat=True)[:MOST]
@@ -70,9 +70,9 @@ def _of_state(rows: Sequence[Values]) -> Iterator[Advice]:
         )
         yield Advice("many_partitions", cause, action)
     if partitions and newest["state_bytes"] / partitions > LARGE_PARTITION:
-        size = compact(newest["state_bytes"] / partitions)
+        cause = f"A partition of the state has {size(newest['state_bytes'] / partitions)}"
         action = "set more spark.sql.shuffle.partitions, with a new checkpoint"
-        yield Advice("large_partitions", f"A partition of the state has {size}B", action)
+        yield Advice("large_partitions", cause, action)
     if newest["watermark_ms"] is None and newest["state_rows"] > GROWTH * rows[0]["state_rows"]:
         grown = " to ".join(compact(row["state_rows"]) for row in (rows[0], newest))
         cause = f"State grew from {grown} rows, and without a watermark none is removed"

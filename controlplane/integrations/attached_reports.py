@@ -35,7 +35,7 @@ class JobIn(_Part):
 
 
 class StateIn(_Part):
-    """State of a run, summed over its operators; partitions of the operator with most."""
+    """State of a run, summed over its operators."""
 
     rows: Count = 0
     updated: Count = 0

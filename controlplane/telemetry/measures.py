@@ -62,8 +62,11 @@ def present_end(now: datetime) -> datetime:
 
 def new_clusters(clusters: Collection[int], time: datetime) -> set[int]:
     """Return the clusters that were measured for less than a minute up to a time, or not at all."""
-    periods = stored(clusters, [""], RAW) | stored(clusters, [""], TEN_S)
-    known = periods.filter(t__gt=time - _RECALLS, t__lte=time - _STARTS)
+    # The first micro-batch may be at the end of its period, and is in no window of a later time.
+    until = time - _STARTS
+    batches = stored(clusters, [""], RAW).filter(t__lt=until)
+    periods = stored(clusters, [""], TEN_S).filter(t__lte=until - timedelta(seconds=TEN_S))
+    known = (batches | periods).filter(t__gt=time - _RECALLS)
     return set(clusters) - set(known.values_list("cluster", flat=True).distinct())
 
 
@@ -74,14 +77,22 @@ def measured_for(cluster: int, now: datetime, most: timedelta) -> timedelta:
     return most if first is None else now - first
 
 
+def shown_seconds(start: datetime, end: datetime, now: datetime | None = None) -> int:
+    """Return the length of the periods of which means over a time range are, wherever they stand.
+
+    Tiles, alerts, monitors, explanations and costs have equal values by it.
+    """
+    return fitting_seconds(start, end, least=TEN_S, now=now)
+
+
 def means_between(
     clusters: Collection[int], start: datetime, end: datetime
 ) -> dict[int, tuple[MeasureMeans, MeasureMeans]]:
     """Return by cluster the means of start <= t < end, and of the span of that length before."""
     begin = start - (end - start)
-    seconds = fitting_seconds(begin, end, least=TEN_S)
     result = {}
-    for cluster, grid in read_all(clusters, _SERIES, begin, end, seconds).items():
+    grids = read_all(clusters, _SERIES, begin, end, shown_seconds(begin, end))
+    for cluster, grid in grids.items():
         is_now = (grid.times >= start.timestamp()).astype(np.int64)
         windows = grid.merged(is_now)
         means = _means(windows)

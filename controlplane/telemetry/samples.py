@@ -1,7 +1,8 @@
 """Samples from telemetry rows; pure functions.
 
 A sample has the figures of `wire.figures` by name, "t" in ms since the epoch, and "span_s":
-the seconds since the previous batch, over which rates are taken.
+the seconds since the previous batch, over which rates are taken; of the first batch, for how long
+its oldest records have waited.
 """
 
 from collections.abc import Mapping, Sequence
@@ -120,9 +121,10 @@ def dropped_once(streams: Mapping[str, int], *causes: Mapping[str, int]) -> int:
 
 def _seconds(row: Row, before: PreviousBatch) -> float:
     emitted_ms: int = row["emitted_ms"]
-    # The first batch, or a clock that was set back: how long the batch lasted is not known.
+    # The first batch, or a clock that was set back: its records came while the oldest ones waited.
     if before.emitted_ms is None or emitted_ms < before.emitted_ms:
-        return max(before.trigger_ms / 1000, MIN_SECONDS)
+        waited_ms = (row.get("latency") or {}).get("p99") or 0.0
+        return max(before.trigger_ms / 1000, waited_ms / 1000, MIN_SECONDS)
     return max((emitted_ms - before.emitted_ms) / 1000, MIN_SECONDS)
 
 

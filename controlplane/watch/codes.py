@@ -9,39 +9,33 @@ from typing import Final
 class DecisionCode:
     """A reason with its label and its description for people.
 
-    `calm`: True if the figure is within its limit or not observed. `grade`: good, warn or unknown.
+    `grade`: good if the figure is within its limit, unknown if it is not observed or needs
+    nothing yet, warn for a problem.
     """
 
     name: str
     title: str
     about: str
-    calm: bool = False
     grade: str = "warn"
 
 
 STALE: Final = "stale"
 _ALL: Final = (
-    DecisionCode(
-        "balanced", "OK", "The load is balanced within the limit", calm=True, grade="good"
-    ),
-    DecisionCode("within", "OK", "The figure is within its limit", calm=True, grade="good"),
-    DecisionCode("off", "Off", "The policy switches the monitors off", calm=True, grade="unknown"),
-    DecisionCode(
-        "not_running", "Cluster stopped", "The cluster is stopped", calm=True, grade="unknown"
-    ),
-    DecisionCode("no_data", "No data", "There are no measurements yet", calm=True, grade="unknown"),
+    DecisionCode("balanced", "OK", "The load is balanced within the limit", grade="good"),
+    DecisionCode("within", "OK", "The figure is within its limit", grade="good"),
+    DecisionCode("off", "Off", "The policy switches the monitors off", grade="unknown"),
+    DecisionCode("not_running", "Cluster stopped", "The cluster is stopped", grade="unknown"),
+    DecisionCode("no_data", "No data", "There are no measurements yet", grade="unknown"),
     DecisionCode(
         "data_too_old",
         "Data too old",
         "The newest measurement is too old",
-        calm=True,
         grade="unknown",
     ),
     DecisionCode(
         "catching_up",
         "Catching up",
         "The cluster works off the backlog of an outage: its rates and latencies show no load",
-        calm=True,
         grade="unknown",
     ),
     DecisionCode(
@@ -53,13 +47,13 @@ _ALL: Final = (
         STALE,
         "Shedding plan stale",
         "The enabled shedding plan is stale, but not for long enough",
-        calm=True,
+        grade="unknown",
     ),
     DecisionCode(
         "answered",
         "Shedding plan enabled",
         "The limit is exceeded; the enabled shedding plan drops what cannot be processed in time",
-        calm=True,
+        grade="unknown",
     ),
     DecisionCode(
         "execution_running", "Plan in progress", "A proposal of the cluster is being executed"
@@ -95,27 +89,23 @@ _ALL: Final = (
         "redirected",
         "Redirected",
         "Streams were redirected to other split nodes",
-        calm=True,
         grade="good",
     ),
     DecisionCode(
         "no_capacity",
         "No known capacity",
         "The capacity of split nodes is neither declared nor measured",
-        calm=True,
         grade="unknown",
     ),
     DecisionCode(
         "too_large", "Stream too large", "The rate of a stream exceeds the capacity of a split node"
     ),
     DecisionCode("split_limit", "Limit of split nodes", "The policy allows no more split nodes"),
-    DecisionCode(
-        "busy", "Routing changed", "The routing table changed meanwhile", calm=True, grade="unknown"
-    ),
+    DecisionCode("busy", "Routing changed", "The routing table changed meanwhile", grade="unknown"),
 )
 CODES: Final[Mapping[str, DecisionCode]] = {code.name: code for code in _ALL}
 
 
 def is_calm(name: str) -> bool:
     """Return True if a loop with this last code had no problem; unknown codes are calm."""
-    return name not in CODES or CODES[name].calm
+    return name not in CODES or CODES[name].grade != "warn"

@@ -1,11 +1,9 @@
 """Log of decisions: equal consecutive decisions are counted in one row; lists of them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 from django.db.models import F, Q, Subquery
 
@@ -13,15 +11,7 @@ from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Decision
 from controlplane.pagination.columns import FieldKind, stored
 from controlplane.pagination.filter_text import MAX_LENGTH
-from controlplane.pagination.folding import Fold, fold_rows
-from controlplane.pagination.listing import (
-    Filters,
-    Listing,
-    PlaceListing,
-    choice_filter,
-    selected,
-    text_filter,
-)
+from controlplane.pagination.listing import Filters, Listing, choice_filter, selected, text_filter
 from controlplane.watch.codes import CODES, STALE, is_calm
 from controlplane.watch.decision import LoopDecision
 from controlplane.watch.loops import all_loops
@@ -150,28 +140,3 @@ def decisions_listing(
     decisions = Decision.objects.filter(cluster=cluster)
     decisions = selected(decisions, filters, COLUMNS, lambda word: Q(text__icontains=word))
     return Listing(decisions, (order, "-pk"), list, filters)
-
-
-_COLUMNS: Final = ("loop", "code", "proposal")
-
-
-def folded_decisions(
-    listing: Listing[Decision, Decision], period: timedelta
-) -> PlaceListing[Decision]:
-    """Return a listing with its decisions folded per period, the newest first.
-
-    The newest of each fold has the number and the times of all.
-    """
-    folds = fold_rows(
-        listing.rows, _COLUMNS, period, first="first_at", last="last_at", count="count"
-    )
-    return PlaceListing(range(len(folds)), partial(_rows, folds), listing.filters)
-
-
-def _rows(folds: Sequence[Fold], places: Sequence[int]) -> list[Decision]:
-    shown = [folds[place] for place in places]
-    newest: dict[int, Any] = Decision.objects.in_bulk([fold.newest for fold in shown])
-    known = [(newest[fold.newest], fold) for fold in shown if fold.newest in newest]
-    for row, fold in known:
-        row.count, row.first_at, row.last_at = fold.count, fold.first, fold.last
-    return [row for row, _ in known]

@@ -22,8 +22,8 @@ from controlplane.telemetry import arrivals
 from controlplane.telemetry.arrivals import RateHistory
 from controlplane.telemetry.arrivals.catching_up import CatchingUp, catching_up
 from controlplane.telemetry.grid import RAW, Grid, means
-from controlplane.telemetry.measures import PRESENT, new_clusters, present_end
-from controlplane.telemetry.series import fitting_seconds, read
+from controlplane.telemetry.measures import PRESENT, new_clusters, present_end, shown_seconds
+from controlplane.telemetry.series import read
 from controlplane.watch.series_shifts import Shifts, largest_shifts
 from controlplane.wire.measures import TaskMeasure, read_tasks
 
@@ -37,8 +37,6 @@ MEASURED: Final = timedelta(minutes=2)
 _CLOCKS: Final = timedelta(seconds=5)
 # What follows a past moment is shown, too.
 AFTER: Final = timedelta(minutes=5)
-# The least length of the periods of a series, in seconds.
-_FINE: Final = 10
 # A cluster with a smaller part of its load was just started, and fills within this time.
 _FILLED: Final = 0.1
 _FILLS: Final = timedelta(minutes=3)
@@ -196,7 +194,7 @@ class ClusterObservation:
     @cached_property
     def series(self) -> Grid:
         """Return the samples from `start` to `stop`: of 10 s or longer, the newest as measured."""
-        seconds = fitting_seconds(self.start, self.stop, least=_FINE, now=self.now)
+        seconds = shown_seconds(self.start, self.stop, self.now)
         count = len(self.nodes)
         return read(self.cluster, FIGURES, self.start, self.stop, seconds, nodes=count)
 

@@ -9,8 +9,9 @@ from algorithms.vocabulary import Floats
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import ClusterReadings, cluster_readings
 from controlplane.models import Cluster
+from controlplane.telemetry.arrivals.catching_up import oldest_s, waited
 from controlplane.telemetry.grid import Grid
-from controlplane.telemetry.series import read
+from controlplane.telemetry.series import fitting_seconds, read
 from dashboard.clusters.events import plan_marks_of
 from dashboard.figures.buckets import (
     LINES,
@@ -18,6 +19,7 @@ from dashboard.figures.buckets import (
     POINTS,
     NodeSeries,
     bucket_seconds,
+    has_minutes,
     heat_of,
     last_minute,
     line_columns,
@@ -29,6 +31,8 @@ from dashboard.time_range import TimeRange
 
 # Rows of the heat map; of more nodes, the fullest ones are shown.
 MOST_NODES: Final = 64
+# Starts and outages in a range, the newest ones.
+MOST_WAITED: Final = 10
 
 
 @cluster_page
@@ -40,9 +44,12 @@ def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
     heat = heat_of(series, time_range, shown_nodes(cluster, series))
     start, end = time_range.milliseconds
     limits = chart_limits(readings_in(cluster, time_range))
+    plans = plan_marks_of(cluster, time_range)
     answer = {
-        "figures": cluster_figures(limits, plan_marks_of(cluster, time_range)),
+        "figures": cluster_figures(limits, plans, minutes=has_minutes(step)),
         "columns": line_columns(series, step),
+        "waited": waited_in(cluster, time_range, series),
+        "outage_ms": round(1000 * oldest_s(cluster.trigger_ms)),
         "recent": last_minute(series) if time_range.live else [],
         "resolution": step,
         "start": start,
@@ -57,6 +64,14 @@ def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
         },
     }
     return JsonResponse(answer, json_dumps_params={"separators": (",", ":")})
+
+
+def waited_in(cluster: Cluster, time_range: TimeRange, series: Grid) -> list[float]:
+    """Return the times in ms of the newest samples whose records waited for a start."""
+    seconds = fitting_seconds(time_range.start, time_range.end)
+    times = series.times[waited(series, cluster.trigger_ms, seconds)]
+    newest: list[float] = np.round(1000 * times[-MOST_WAITED:]).tolist()
+    return newest
 
 
 def missing_text(cluster: Cluster, time_range: TimeRange) -> str:

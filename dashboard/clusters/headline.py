@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Final
 
 from controlplane import numbers
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import AlertReading, ClusterReadings
-from controlplane.alerts.states import FAILED_STATES, is_of_measure, title_of, unit_of
-from controlplane.alerts.statuses import ClusterStatus, FleetStatus
+from controlplane.alerts.states import FAILED_STATES
+from controlplane.alerts.statuses import ClusterStatus, FleetStatus, LimitCount
 from controlplane.explain import likely_causes, subject_of_measure
 from controlplane.explain.values import RankedChange
-from controlplane.models import Alert, Cluster, Proposal
+from controlplane.models import Cluster, Proposal
 from dashboard import thresholds
+from dashboard.clusters.alert_rows import AlertRow, alert_row
 from dashboard.clusters.first_steps import has_records
 from dashboard.clusters.status import (
     FIRST_FIGURES,
@@ -23,6 +23,7 @@ from dashboard.clusters.status import (
 )
 from dashboard.frame.headline import NO_CAUSE, Headline
 from dashboard.frame.readings import phrase
+from dashboard.policies.decisions import decision_row
 
 _STOPPED: Final = "Records wait in the log until the cluster is started."
 _NO_RECORDS: Final = "The cluster runs and waits for its first records"
@@ -43,93 +44,95 @@ class ClusterHeadline(Headline):
     may_request: bool = False
 
 
-def headline_of(row: ClusterStatus, now: datetime) -> ClusterHeadline:
-    """Return the headline of the present status of a cluster."""
-    headline = _WORDS.get(row.status, _measured)(row, now)
+def headline_of(row: ClusterStatus) -> ClusterHeadline:
+    """Return the headline of the present status of a cluster.
+
+    An acknowledged or silenced alert does not hide that the application has failed.
+    """
+    words = _WORDS.get(row.status, _measured)
+    if row.cluster.state in FAILED_STATES and row.status is not FleetStatus.STOPPED:
+        words = _of_state
+    headline = words(row)
     chip = headline.chip if row.status in _OWN_CHIPS else ""
     return replace(headline, grade=row.level, chip=chip or row.words)
 
 
-def _measured(row: ClusterStatus, _: datetime) -> ClusterHeadline:
+def _measured(row: ClusterStatus) -> ClusterHeadline:
     return range_headline(row.cluster, row.readings)
 
 
-def _monitored(row: ClusterStatus, now: datetime) -> ClusterHeadline:
-    headline = _measured(row, now)
-    names = ", ".join(decision.loop for decision in row.monitors)
+def _monitored(row: ClusterStatus) -> ClusterHeadline:
+    headline = _measured(row)
+    names = ", ".join(decision_row(decision).loop for decision in row.monitors)
     texts = ". ".join(decision.text for decision in row.monitors)
     return replace(headline, what=f"{headline.what}; monitor not OK: {names}", why=f"{texts}.")
 
 
-def _of_state(row: ClusterStatus, _: datetime) -> ClusterHeadline:
+def _of_state(row: ClusterStatus) -> ClusterHeadline:
     return ClusterHeadline(*state_title(row.cluster))
 
 
-def _starting(row: ClusterStatus, now: datetime) -> ClusterHeadline:
-    minutes, seconds = divmod(int((now - started_at(row.cluster, now)).total_seconds()), 60)
+def _starting(row: ClusterStatus) -> ClusterHeadline:
+    started = row.now - started_at(row.cluster, row.now)
+    minutes, seconds = divmod(int(started.total_seconds()), 60)
     chip = f"starting (Spark, {minutes}:{seconds:02})"
     return ClusterHeadline(*state_title(row.cluster), chip=chip)
 
 
-def _stopped(_row: ClusterStatus, _: datetime) -> ClusterHeadline:
+def _stopped(_: ClusterStatus) -> ClusterHeadline:
     return ClusterHeadline("The cluster is stopped", _STOPPED)
 
 
-def _backlog(row: ClusterStatus, now: datetime) -> ClusterHeadline:
-    what, why = backlog_title(row.cluster, now)
-    ranked = likely_causes(row.cluster, [AlertMeasure.LATENCY], now=now)
+def _backlog(row: ClusterStatus) -> ClusterHeadline:
+    what, why = backlog_title(row.cluster, row.now)
+    ranked = likely_causes(row.cluster, [AlertMeasure.LATENCY], now=row.now)
     return ClusterHeadline(
         what, why, explain=f"measure:{AlertMeasure.LATENCY}", review=_waiting(row.cluster),
         may_request=True,
     ).explained(ranked)  # fmt: skip
 
 
-def _pending(row: ClusterStatus, _: datetime) -> ClusterHeadline:
+def _pending(row: ClusterStatus) -> ClusterHeadline:
     pending = [r for r in row.readings.exceeded if str(r.measure) in row.limits.pending]
     hold = f"An alert fires if it lasts {row.readings.policy.alert_hold_s:g} s."
     return replace(_limits_exceeded(row.readings, pending), why=hold)
 
 
-def _handled(row: ClusterStatus, now: datetime) -> ClusterHeadline:
+def _handled(row: ClusterStatus) -> ClusterHeadline:
     if not row.readings.exceeded:
-        return _measured(row, now)
+        return _measured(row)
     return _limits_exceeded(row.readings, row.readings.exceeded, f", {row.status}")
 
 
-def _idle(row: ClusterStatus, _: datetime) -> ClusterHeadline:
+def _idle(row: ClusterStatus) -> ClusterHeadline:
     """Return the headline of an idle cluster, also before its first records."""
     if has_records(row.cluster):
         return ClusterHeadline(_IDLE)
     return ClusterHeadline(_NO_RECORDS, _FIRST, chip="no records yet")
 
 
-def _exceeded(row: ClusterStatus, now: datetime) -> ClusterHeadline:
+def _exceeded(row: ClusterStatus) -> ClusterHeadline:
     """Return the headline of the limits whose alerts fire, with what waits for a person."""
     cluster = row.cluster
-    if cluster.state in FAILED_STATES:
-        return _of_state(row, now)
     exceeded = [r for r in row.readings.exceeded if str(r.measure) in row.limits.exceeded]
     if not exceeded:
-        return _firing(row.firing(now)[0], now)
+        return _firing(alert_row(row.firing[0], row.now))
     headline = _limits_exceeded(row.readings, exceeded)
-    beside = [alert.detail for alert in row.firing(now) if alert.detail]
+    beside = [alert.detail for alert in row.firing if alert.detail]
     if cluster.state == Cluster.State.CATCHING_UP:
-        beside.append(backlog_title(cluster, now)[0])
+        beside.append(backlog_title(cluster, row.now)[0])
     why = " ".join([headline.why, *(f"{text}." for text in beside)])
     return replace(headline, why=why, review=_waiting(cluster), may_request=True)
 
 
-def _firing(alert: Alert, now: datetime) -> ClusterHeadline:
+def _firing(row: AlertRow) -> ClusterHeadline:
     """Return the headline of an alert that fires without a mean beyond its limit."""
-    what = f"{title_of(alert.subject)} since {numbers.clock(alert.since, now)}"
-    if not is_of_measure(alert.subject):
-        return ClusterHeadline(what, f"{alert.detail}." if alert.detail else "")
-    unit = unit_of(alert.subject)
-    what += f": {numbers.value_text(alert.value, unit)} at its last check,"
-    what += f" limit {numbers.value_text(alert.limit, unit)}"
+    what, detail = f"{row.title} since {row.since}", row.alert.detail
+    if not row.subject:
+        return ClusterHeadline(what, f"{detail}." if detail else "")
+    what += f": {row.value} at its last check, limit {row.limit}"
     why = "The mean of the last minute is within the limit: the alert ends if it stays there."
-    subject = subject_of_measure(alert.subject, alert.node, alert.since)
-    return ClusterHeadline(what, why, explain=str(subject))
+    return ClusterHeadline(what, why, explain=row.subject)
 
 
 # Their pages show more than the status: the seconds since the start, and that records never came.
@@ -157,30 +160,30 @@ def range_headline(cluster: Cluster, readings: ClusterReadings) -> ClusterHeadli
         text = ", ".join(phrase(cluster, reading) for reading in readings.near)
         first = _subject(readings, readings.near[0])
         return ClusterHeadline(
-            f"Near a limit: {text}", grade=thresholds.WARN, chip="near a limit", explain=first
+            f"Near a limit: {text}", grade=thresholds.WARN, chip=FleetStatus.NEAR, explain=first
         )
     if readings[AlertMeasure.RECORDS].value is None:
         what = "No figures yet" if readings.is_live else "No figures are stored for this time range"
         why = FIRST_FIGURES if readings.is_live else ""
-        return ClusterHeadline(what, why, thresholds.UNKNOWN, "no data")
+        return ClusterHeadline(what, why, thresholds.UNKNOWN, FleetStatus.NO_DATA)
     kept = [r for r in readings.readings if r.limit is not None and r.value is not None]
     values = ", ".join(phrase(cluster, r) for r in kept if r.measure is not AlertMeasure.AGE)
     if not readings.is_graded:
-        return ClusterHeadline(f"Measured for less than a minute: {values}", FIRST_FIGURES)
-    return ClusterHeadline(f"All limits are kept: {values}", "", thresholds.GOOD, "all limits kept")
+        what = f"Measured for less than a minute: {values}"
+        return ClusterHeadline(what, FIRST_FIGURES, chip=FleetStatus.MEASURING)
+    return ClusterHeadline(f"All limits are kept: {values}", "", thresholds.GOOD, FleetStatus.KEPT)
 
 
 def _limits_exceeded(
     readings: ClusterReadings, exceeded: Sequence[AlertReading], handled: str = ""
 ) -> ClusterHeadline:
-    cluster, count = readings.cluster, len(exceeded)
+    cluster, chip = readings.cluster, LimitCount([str(r.measure) for r in exceeded]).text
     since = min((r.since for r in exceeded if r.since is not None), default=None)
     texts = ", ".join(phrase(cluster, reading) for reading in exceeded)
     when = f" since {numbers.clock(since, readings.end)}" if since else ""
-    chip = f"{numbers.counted(count, 'limits')} exceeded"
     time = None if readings.is_live else readings.end
     ranked = likely_causes(cluster, [reading.measure for reading in exceeded], time, since)
-    words = f"{numbers.raised(numbers.count_word(count))} {chip.partition(' ')[2]}"
+    words = f"{numbers.raised(numbers.count_word(len(exceeded)))} {chip.partition(' ')[2]}"
     return ClusterHeadline(
         grade=thresholds.BAD,
         what=f"{words}{when}{handled}: {texts}",

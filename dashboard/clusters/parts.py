@@ -100,11 +100,12 @@ def _linked(cluster: Cluster, bar: FlowBar) -> FlowBar:
 def summary_of(request: PageRequest, cluster: Cluster, time_range: TimeRange) -> dict[str, Any]:
     """Return the context of the summary: of the present, or of a past range."""
     if time_range.live:
-        now = timezone.now()
         # A part that is read again needs no other cluster; a page has the statuses of all.
-        rows = cluster_statuses({cluster.pk}, now) if request.htmx else statuses_of(request)
+        rows = (
+            cluster_statuses({cluster.pk}, timezone.now()) if request.htmx else statuses_of(request)
+        )
         row = next(row for row in rows if row.cluster.pk == cluster.pk)
-        known, headline = row.readings, headline_of(row, now)
+        known, headline = row.readings, headline_of(row)
     else:
         known = readings_in(cluster, time_range)
         headline = range_headline(cluster, known)

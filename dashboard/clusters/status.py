@@ -6,7 +6,7 @@ from typing import Final
 from django.db.models import Max
 
 from controlplane import numbers
-from controlplane.health.summary import backlog_words
+from controlplane.health.summary import BacklogTrend, backlog_trend
 from controlplane.models import AuditEntry, Cluster
 from controlplane.numbers import raised
 
@@ -50,10 +50,10 @@ def state_title(cluster: Cluster) -> tuple[str, str]:
 def backlog_title(cluster: Cluster, now: datetime) -> tuple[str, str]:
     """Return the sentence about a backlog, whether it shrinks and the time left, and its cause."""
     title, cause = state_title(cluster)
-    words = backlog_words(cluster, now)
-    if words == "cannot keep up":
+    trend = backlog_trend(cluster, now)
+    if trend is BacklogTrend.GROWS:
         title = "The cluster cannot keep up with its input: its backlog does not shrink"
-    elif words == "catching up":
+    elif trend is BacklogTrend.SHRINKS:
         left = numbers.seconds(cluster.health.drained_s)
         title = f"The cluster catches up with its backlog: about {left} left"
     return title, cause

@@ -62,17 +62,23 @@ def bucket_seconds(time_range: TimeRange, most: int) -> int:
     return next((length for length in _LENGTHS if length >= least), _LENGTHS[-1])
 
 
+def has_minutes(step: int) -> bool:
+    """Return True if lines of buckets of `step` seconds have means of a minute beside them."""
+    return step < PRESENT.total_seconds()
+
+
 def line_columns(series: Grid, step: int) -> dict[str, list[Any]]:
     """Return the series merged in buckets of `step` seconds, as columns; `t` in ms.
 
-    Of micro-batches, a bucket of one second keeps the time of its sample.
+    Of micro-batches, a bucket of one second keeps the time of its sample. Buckets of a minute or
+    more have no means of a minute.
     """
     merged = series if step == 1 else series.every(step)
     columns: dict[str, list[Any]] = {"t": [round(1000 * t) for t in merged.times.tolist()]}
-    minutes = merged.trailing(PRESENT.total_seconds())
     for name in LINES:
         columns[name] = [_rounded(name, value) for value in merged[name].tolist()]
-    for name in MINUTES:
+    minutes = merged.trailing(PRESENT.total_seconds())
+    for name in MINUTES if has_minutes(step) else ():
         columns[f"minute_{name}"] = [_rounded(name, value) for value in minutes[name].tolist()]
     return columns
 

@@ -4,8 +4,9 @@ A trace names its figure (`meta.field`); static/js/charts.js fills it with sampl
 are sent once for all charts.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from controlplane import numbers
@@ -74,33 +75,39 @@ RATES: Final = (
 )
 
 
-def cluster_figures(limits: ChartLimits, marks: Sequence[PlanMark]) -> dict[str, Figure]:
-    """Return every chart of the cluster page by its name, without samples."""
+def cluster_figures(
+    limits: ChartLimits, marks: Sequence[PlanMark], *, minutes: bool = True
+) -> dict[str, Figure]:
+    """Return every chart of the cluster page by its name, without samples.
+
+    `minutes`: with the means of a minute, which samples of a minute or more do not have.
+    """
+    draw = partial(_over_time, marks, minutes=minutes)
     return {
-        "latency": latency(limits, marks),
-        "imbalance": imbalance(limits, marks),
-        "replication": replication(limits, marks),
-        "rates": rates(marks),
+        "latency": latency(limits, draw),
+        "imbalance": imbalance(limits, draw),
+        "replication": replication(limits, draw),
+        "rates": rates(draw),
     }
 
 
-def latency(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
+def latency(limits: ChartLimits, draw: Callable[..., Figure]) -> Figure:
     """Return the chart of the percentiles of the time from the log to the result, in s."""
     value = None if limits.latency_ms is None else limits.latency_ms * _SECONDS
     shapes = forbidden(value, f"limit for p95: {numbers.milliseconds(limits.latency_ms)}")
     axis = value_axis("", ticksuffix=" s")
-    return _over_time(LATENCY, marks, axis, shapes, scale=_SECONDS, hover="%{y:.2f} s")
+    return draw(LATENCY, axis, shapes, scale=_SECONDS, hover="%{y:.2f} s")
 
 
-def imbalance(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
+def imbalance(limits: ChartLimits, draw: Callable[..., Figure]) -> Figure:
     """Return the chart of the fullest node's load over capacity, minus the mean over nodes."""
     shapes = forbidden(limits.imbalance, f"limit {numbers.percent(limits.imbalance)}")
     lines = (ChartLine("imbalance", "--series-1"),)
     axis = value_axis("", tickformat=".0%")
-    return _over_time(lines, marks, axis, shapes, hover="%{y:.1%}")
+    return draw(lines, axis, shapes, hover="%{y:.1%}")
 
 
-def replication(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
+def replication(limits: ChartLimits, draw: Callable[..., Figure]) -> Figure:
     """Return the chart of delivered over read records, with its limit and what is reachable."""
     best = limits.reachable
     shapes = (
@@ -114,12 +121,12 @@ def replication(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
         ChartLine("rf_limit", "--limit", "limit", "dash", minute=False),
     )
     axis = value_axis("", rangemode="normal", minallowed=0)
-    return _over_time(lines, marks, axis, shapes, hover="%{y:.3f}", floor=1.0)
+    return draw(lines, axis, shapes, hover="%{y:.3f}", floor=1.0)
 
 
-def rates(marks: Sequence[PlanMark]) -> Figure:
+def rates(draw: Callable[..., Figure]) -> Figure:
     """Return the chart of the records/s that arrive, and of the deliveries/s to nodes."""
-    return _over_time(RATES, marks, value_axis(""), (), hover="%{y:,.3~r}/s")
+    return draw(RATES, value_axis(""), (), hover="%{y:,.3~r}/s")
 
 
 def forbidden(limit: float | None, text: str) -> list[dict[str, Any]]:
@@ -143,16 +150,22 @@ def level(value: float, color: str, dash: str, text: str) -> dict[str, Any]:
 
 
 def _over_time(
-    lines: Sequence[ChartLine],
     marks: Sequence[PlanMark],
+    lines: Sequence[ChartLine],
     axis: dict[str, Any],
     shapes: Sequence[dict[str, Any]] = (),
     *,
+    minutes: bool,
     hover: str,
     scale: float = 1.0,
     floor: float = 0.0,
 ) -> Figure:
     """Return a chart of lines over time; `floor`: where the axis starts."""
+    if not minutes:
+        lines = [
+            replace(line, minute=False, width=_BOLD if line.minute else line.width)
+            for line in lines
+        ]
     drawn = [trace for line in lines for trace in _traces(line, hover, scale)]
     # The highest line of the axis is the limit, unless the values are far from it.
     levels = [shape["y0"] for shape in shapes if shape["type"] == "line"]

@@ -6,7 +6,8 @@ from datetime import datetime
 from math import isnan
 from typing import Any, Final
 
-from algorithms.vocabulary import Floats
+from algorithms.vocabulary import Flags, Floats
+from controlplane.numbers import compact
 from controlplane.telemetry.grid import Grid
 from controlplane.telemetry.measures import PRESENT
 from dashboard.figures.parts import (
@@ -33,6 +34,7 @@ FIGURES: Final = (
 # Labels need so much of the height of a chart.
 _APART: Final = 0.08
 _SECOND_MS: Final = 1000
+_WAITED: Final = "Records that waited for a start"
 _MEGABYTE: Final = 1e6
 
 
@@ -59,15 +61,16 @@ class WithoutPlan:
 
 def node_figures(
     series: Grid, index: int, limits: NodeLimits, marks: Sequence[PlanMark],
-    ends: tuple[datetime, datetime], without: WithoutPlan | None = None,
+    ends: tuple[datetime, datetime], waited: Flags, without: WithoutPlan | None = None,
 ) -> dict[str, Figure]:  # fmt: skip
     """Return the charts load, backlog, latency and state of a node.
 
-    `series`: of FIGURES; `ends`: of the whole axis; `without`: the load
-    without the last plan, None if it did not change the node.
+    `series`: of FIGURES; `ends`: of the whole axis; `waited` bool[t]: of which the records waited
+    for a start; `without`: the load without the last plan, None if it did not change the node.
     """
     samples = with_gaps(_samples(series.trailing(PRESENT.total_seconds()), index))
-    batches = with_gaps(_samples(series, index))
+    known = _samples(series, index)
+    batches = with_gaps([s | {"waited": w} for s, w in zip(known, waited.tolist(), strict=True)])
     latency = limits.latency_ms / _SECOND_MS
     charts: dict[str, tuple[Sequence[tuple[str, str]], str, float | None]] = {
         "load": ([("load", "load")], "deliveries/s", limits.load),
@@ -145,18 +148,18 @@ def _chart(
         )
         for place, (field, name) in enumerate(lines)
     ]  # fmt: skip
-    first = [s.get(lines[0][0]) for s in batches]
     faint = scatter(
-        "micro-batches", [s["t"] for s in batches], first, connectgaps=False, hoverinfo="skip",
-        opacity=FAINT, line={"color": "--series-1", "width": 1},
+        "micro-batches", [s["t"] for s in batches], [s.get(lines[0][0]) for s in batches],
+        connectgaps=False, hoverinfo="skip", opacity=FAINT,
+        line={"color": "--series-1", "width": 1},
     )  # fmt: skip
     known = {name: [s[field] for s in samples if s.get(field) is not None] for field, name in lines}
-    top = 1.15 * max([limit or 0.0, *(value for value in first if value is not None)])
+    top, beyond = _scale(batches, [field for field, _ in lines], limit, unit)
     labels = _labels(known, top)
     if limit is not None:
         labels.append(limit_note(f"limit {limit:,.4g} {unit}", limit))
     return figure(
-        [faint, *traces, plan_marks(marks)],
+        [faint, *traces, plan_marks([*marks, *beyond])],
         xaxis=time_axis() | {"range": list(map(ms, ends))},
         yaxis=value_axis(unit, range=[0, top or 1]),
         yaxis2=marks_axis(),
@@ -166,6 +169,20 @@ def _chart(
         margin={"l": 52, "r": 84, "t": 22, "b": 28},
         meta={"finding": _finding(known, unit, limit)},
     )
+
+
+def _scale(
+    batches: Sequence[Sample], fields: Sequence[str], limit: float | None, unit: str
+) -> tuple[float, list[PlanMark]]:
+    """Return the top of the axis, and marks of the micro-batches beyond it.
+
+    Those whose records waited for a start do not set the scale if there are others.
+    """
+    highest = [(max(s.get(field) or 0.0 for field in fields), s) for s in batches]
+    loads = max((value for value, s in highest if not s.get("waited")), default=0.0)
+    top = 1.15 * max(limit or 0.0, loads or max((value for value, _ in highest), default=0.0))
+    beyond = [(f"{compact(value)} {unit}", s["t"]) for value, s in highest if value > top]
+    return top, [PlanMark(t, f"↑ {text}", f"{_WAITED}: {text}") for text, t in beyond]
 
 
 def _labels(known: dict[str, list[float]], top: float) -> list[dict[str, Any]]:

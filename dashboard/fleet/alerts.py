@@ -21,8 +21,8 @@ from controlplane.alerts.states import SUBJECTS, AlertStatus, title_of
 from controlplane.errors import Conflict, Invalid
 from controlplane.explain import Explanation, explain, parse_subject
 from controlplane.models import Alert, AuditEntry, Cluster
+from dashboard.clusters.alert_rows import ORDER, AlertRow, alert_headline, alert_row
 from dashboard.dialog_forms import faults_by_field
-from dashboard.fleet.alert_rows import ORDER, AlertRow, alert_headline, alert_row
 from dashboard.fleet.measure_plot import alert_plot
 from dashboard.forms import whole_number
 from dashboard.frame.readings import reachable_text

@@ -1,7 +1,6 @@
 """The headline of the fleet: how many clusters need a person, and what the worst one has."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Final
 
 from controlplane.alerts.fleet import FleetCluster
@@ -34,7 +33,7 @@ _FIRST: Final = (
 )
 
 
-def fleet_headline(rows: Sequence[FleetCluster], now: datetime) -> Headline:
+def fleet_headline(rows: Sequence[FleetCluster]) -> Headline:
     """Return the headline of the clusters, which are ordered by risk."""
     if not rows:
         return Headline("No cluster yet", _FIRST)
@@ -42,7 +41,7 @@ def fleet_headline(rows: Sequence[FleetCluster], now: datetime) -> Headline:
     if needing:
         verb = "needs" if len(needing) == 1 else "need"
         title = f"{len(needing)} of {counted(len(rows), 'clusters')} {verb} you"
-        return Headline(title, " ".join([_worst(needing[0], now), *_others(rows, needing)]))
+        return Headline(title, " ".join([_worst(needing[0]), *_others(rows, needing)]))
     return Headline(_calm_title(rows), " ".join(_others(rows, [])))
 
 
@@ -60,9 +59,9 @@ def _calm_title(rows: Sequence[FleetCluster]) -> str:
     return f"All {len(running)} {which}clusters keep their limits"
 
 
-def _worst(row: FleetCluster, now: datetime) -> str:
+def _worst(row: FleetCluster) -> str:
     """Return the sentence about the worst cluster and its plan."""
-    text = f"{row.assessed.cluster.name}{state_clause(row.assessed, now)}"
+    text = f"{row.assessed.cluster.name}{state_clause(row.assessed)}"
     if row.proposal is not None:
         text += f"; proposal {row.proposal.pk} waits for approval"
     elif row.assessed.execution is not None:
@@ -70,9 +69,9 @@ def _worst(row: FleetCluster, now: datetime) -> str:
     return f"{text}."
 
 
-def state_clause(row: ClusterStatus, now: datetime) -> str:
+def state_clause(row: ClusterStatus) -> str:
     """Return what is wrong with a cluster, since when, to be appended to its name."""
-    since = f" since {clock(row.since, now)}" if row.since is not None else ""
+    since = f" since {clock(row.since, row.now)}" if row.since is not None else ""
     if row.status is FleetStatus.FAILED:
         title = "the Spark application failed"
         if row.cluster.state in FAILED_STATES:

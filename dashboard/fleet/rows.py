@@ -1,7 +1,5 @@
 """Rows of the fleet's table: status, measures with limits and lines, and the recommended action."""
 
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 from django.urls import reverse
@@ -13,6 +11,7 @@ from controlplane.alerts.readings import AlertReading
 from controlplane.alerts.statuses import ClusterStatus, FleetStatus
 from controlplane.explain import subject_of_measure
 from controlplane.policies.grades import Grade
+from dashboard.frame.tile import Chip
 
 # The measures of the table, in the order of its columns.
 SHOWN: Final = (
@@ -30,16 +29,7 @@ _CALM: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Chip:
-    """A status in a few words with its level; `icon`: "" for that of the level."""
-
-    text: str
-    grade: str
-    icon: str = ""
-
-
-def fleet_row(row: FleetCluster, now: datetime) -> dict[str, Any]:
+def fleet_row(row: FleetCluster) -> dict[str, Any]:
     """Return the row of a cluster; `explain`: the subject of its worst measure, "" for none."""
     assessed = row.assessed
     return {
@@ -49,7 +39,7 @@ def fleet_row(row: FleetCluster, now: datetime) -> dict[str, Any]:
         "url": reverse("cluster", args=[assessed.cluster.slug]),
         "chip": chip_of(assessed),
         "cells": [_cell(row, measure) for measure in SHOWN],
-        "explain": _explained(assessed, now),
+        "explain": _explained(assessed),
         "is_stopped": assessed.status is FleetStatus.STOPPED,
         "is_calm": assessed.status in _CALM,
     }
@@ -86,11 +76,11 @@ def _of(row: FleetCluster, reading: AlertReading) -> str:
     return f"of {numbers.value_text(reading.limit, reading.kind.unit)}{unmet}"
 
 
-def _explained(row: ClusterStatus, now: datetime) -> str:
+def _explained(row: ClusterStatus) -> str:
     """Return what Explain opens: the worst measure, or the nearest to its limit."""
     if row.status not in _EXPLAINED:
         return ""
     readings = [*row.readings.exceeded, *row.readings.near]
     if not readings:
         return ""
-    return str(subject_of_measure(readings[0].measure, readings[0].node, now))
+    return str(subject_of_measure(readings[0].measure, readings[0].node, row.now))

@@ -20,10 +20,10 @@ from controlplane.clusters.listing import visible_cluster
 from controlplane.numbers import clock
 from controlplane.planning.plan_summary import PlanSummary
 from controlplane.proposals.outcome import outcome_of
+from dashboard.clusters.alert_rows import AlertRow, alert_rows
 from dashboard.clusters.headline import headline_of
 from dashboard.explain.plot import Plot
 from dashboard.explain.rows import explain_url
-from dashboard.fleet.alert_rows import AlertRow, alert_rows
 from dashboard.fleet.headline import fleet_headline
 from dashboard.fleet.measure_plot import limits_of, measure_plot
 from dashboard.fleet.rows import SHOWN, chip_of, fleet_row
@@ -86,10 +86,10 @@ def _context(request: PageRequest, rows: Sequence[FleetCluster], now: datetime) 
     }
     return {
         "now": now,
-        "headline": fleet_headline(rows, now),
-        "attention": attention_of(worst, now) if worst is not None else None,
+        "headline": fleet_headline(rows),
+        "attention": attention_of(worst) if worst is not None else None,
         "briefing": _briefing(request, rows, now) if rows else None,
-        "rows": [fleet_row(row, now) for row in shown],
+        "rows": [fleet_row(row) for row in shown],
         "measures": [KINDS[measure].title for measure in SHOWN],
         "is_by_name": is_by_name,
         "alerts": alerts,
@@ -121,26 +121,26 @@ def _counts(alerts: Sequence[AlertRow]) -> str:
     return ", ".join(parts) or "none"
 
 
-def attention_of(row: FleetCluster, now: datetime) -> dict[str, Any]:
+def attention_of(row: FleetCluster) -> dict[str, Any]:
     """Return the card of a cluster that needs a person.
 
     `headline`: its problem, explained at the address `explain`; `plot`: of its worst measure, None
     without values; `alerts`: that fire; `effects`: of the waiting proposal, "" if not known.
     """
-    assessed, worst = row.assessed, _worst(row)
-    headline = headline_of(assessed, now)
+    assessed, worst, since = row.assessed, _worst(row), row.assessed.since
+    headline = headline_of(assessed)
     return {
         "cluster": assessed.cluster,
         "chip": chip_of(assessed),
-        "since": numbers.clock(assessed.since, now) if assessed.since is not None else "",
-        "held": numbers.duration(now - assessed.since) if assessed.since is not None else "",
+        "since": numbers.clock(since, assessed.now) if since is not None else "",
+        "held": numbers.duration(assessed.now - since) if since is not None else "",
         "headline": headline,
         "explain": explain_url(assessed.cluster, headline.explain) if headline.explain else "",
         "measure": worst,
         "plot": None if worst is None else _plot(row, worst),
         "proposal": row.proposal,
         "effects": _effects(row),
-        "alerts": assessed.firing(now),
+        "alerts": assessed.firing,
     }
 
 

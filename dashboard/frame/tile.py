@@ -1,9 +1,18 @@
-"""A tile of a page: a figure with its unit, its trend, its limit, and its definition."""
+"""What pages show of a figure: a tile with its unit, trend, limit and definition, and a chip."""
 
 from dataclasses import dataclass
 
 from controlplane.explain.units import ValueUnit
 from controlplane.numbers import with_unit
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A status in a few words with its level; `icon`: "" for that of the level."""
+
+    text: str
+    grade: str
+    icon: str = ""
 
 
 @dataclass(frozen=True)

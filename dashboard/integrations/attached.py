@@ -56,7 +56,7 @@ def detail(request: PageRequest, pk: int) -> HttpResponse:
         "query": row.query,
         "job": row.query.job,
         "lost": row.state == LOST,
-        "advice": [] if row.query.over else advice_of(row.query),
+        "advice": advice_of(row.query),
         "sources": [_source(source) for source in row.query.sources],
         "tiles": attached_query_tiles(row.query, row.state, _behind(row.query)),
         "span": _time_range(request, row.query),

@@ -25,7 +25,8 @@ from controlplane.policies.grades import Grade
 from controlplane.policies.store import policy_of
 from controlplane.proposals.counterfactual import node_counterfactual
 from controlplane.proposals.ledger import last_applied
-from controlplane.telemetry.series import read
+from controlplane.telemetry.arrivals.catching_up import waited
+from controlplane.telemetry.series import fitting_seconds, read
 from controlplane.watch.observation import ClusterObservation
 from dashboard.csv_files import csv_file
 from dashboard.explain.rows import explanation_row
@@ -83,8 +84,10 @@ def charts(request: PageRequest, cluster: Cluster, index: int) -> JsonResponse:
     time_range = requested_range(request)
     series = read(cluster, FIGURES, time_range.start, time_range.end)
     limits = NodeLimits(policy.watch_load * node.capacity, node.capacity, policy.latency_ms)
+    ends = time_range.start, time_range.end
     figures = node_figures(
-        series, index, limits, _plan_steps(cluster, time_range), (time_range.start, time_range.end),
+        series, index, limits, _plan_steps(cluster, time_range), ends,
+        waited(series, cluster.trigger_ms, fitting_seconds(*ends)),
         _without_plan(cluster, index, time_range),
     )  # fmt: skip
     return JsonResponse({"figures": figures})

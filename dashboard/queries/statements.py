@@ -39,6 +39,8 @@ _PARAMETERS: Final = frozenset({"statement", "view"})
 # Columns of views that no chart draws, and how many texts name a line.
 _FLAGS: Final = ("final", "kept")
 _NAMING: Final = 2
+# How long the page waits for the rows of the statement that it offers.
+_UNASKED_S: Final = 1.0
 _TIMES: Final = ("timestamptz", "timestamp", "date")
 
 
@@ -96,17 +98,20 @@ def _page(
         "files": FILES,
         "faults": (),
     }
-    # Without a statement, the page shows what it would show by a click.
-    shown = _rows(request, cluster, statement) if statement and not more else {}
+    # Without a statement, the page shows what it would show by a click, if that is soon.
+    most_s = None if text else _UNASKED_S
+    shown = _rows(request, cluster, statement, most_s) if statement and not more else {}
     if text or "result" in shown:
         context |= shown
     return render_page(request, "sql.html", context | dict(more), status)
 
 
-def _rows(request: PageRequest, cluster: Cluster, text: str) -> dict[str, Any]:
-    """Return the rows of a statement, or why there are none."""
+def _rows(
+    request: PageRequest, cluster: Cluster, text: str, most_s: float | None
+) -> dict[str, Any]:
+    """Return the rows of a statement, or why there are none; `most_s`: as of `run_statement`."""
     try:
-        result = run_statement(request.actor, cluster, text)
+        result = run_statement(request.actor, cluster, text, most_s)
     except Invalid as invalid:
         return {"faults": [_fault(text) for text in invalid.fields["statement"]]}
     except (Conflict, TryLater) as refusal:

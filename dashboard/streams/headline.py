@@ -5,17 +5,23 @@ from collections.abc import Mapping
 
 from django.db.models import Count, Q, Sum
 from django.urls import reverse
+from django.utils import timezone
 
+from controlplane.alerts.listing import open_alerts
+from controlplane.alerts.states import TOPICS, AlertStatus, path_of, status_of, title_of
 from controlplane.models import Cluster, Drop, Stream
 from controlplane.numbers import compact, counted, raised
 from controlplane.records.dead_letter_list import ABOUT
 from controlplane.wire.dead_letters import Reason
 from dashboard.frame.headline import Headline
-from dashboard.thresholds import GOOD, WARN
+from dashboard.thresholds import BAD, GOOD, WARN
 
 
 def list_headline(cluster: Cluster) -> Headline:
-    """Return the number of streams, their records/s, and how many have drop rules."""
+    """Return the number of streams, their records/s, and how many have drop rules.
+
+    The alert about their topics is first, as on the page of the cluster.
+    """
     totals = Stream.objects.filter(cluster=cluster).aggregate(
         count=Count("pk"), total=Sum("rate"), silent=Count("pk", filter=Q(rate=None) | Q(rate=0))
     )
@@ -28,6 +34,13 @@ def list_headline(cluster: Cluster) -> Headline:
         f"{counted(dropped, 'streams')} with drop rules" if dropped else "",
     ]
     why = "; ".join(filter(None, parts))
+    alert = next((row for row in open_alerts([cluster.pk]) if row.subject == TOPICS), None)
+    if alert is not None:
+        grade = BAD if status_of(alert, timezone.now()) is AlertStatus.FIRING else WARN
+        link = path_of(cluster.slug, alert)
+        others = "; ".join(filter(None, [what, *parts]))
+        title = alert.detail or title_of(TOPICS)
+        return Headline(title, others, grade, link=link, link_title="Show alert")
     link = f"{reverse('streams', args=[cluster.slug])}?filter=has:drops" if dropped else ""
     return Headline(what, why, link=link, link_title="Show drop rules" if dropped else "")
 

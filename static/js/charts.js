@@ -4,10 +4,10 @@
 
 import { makeAccessible } from "./chart-access.js";
 import { extendLines, moveEnds, rememberLines, resetAxis } from "./deltas.js";
-import { significant } from "./format.js";
+import { format, significant } from "./format.js";
 import { placeLabels, plotSize } from "./limit-labels.js";
 import { isPaused } from "./range.js";
-import { LastMinute, Pace, SampleWindow, withGaps } from "./samples.js";
+import { LastMinute, MINUTE, MINUTE_MS, Pace, SampleWindow, withGaps } from "./samples.js";
 import { themed, tokenReader } from "./theme.js";
 
 // The widths of a letter of a mark, and of what is left and right of the plot, at most.
@@ -48,8 +48,8 @@ export class ChartBoard {
     this.live = answer.live;
     this.missing = answer.missing;
     this.range = { start: answer.start, end: answer.end };
-    this.window = new SampleWindow(answer.end - answer.start, answer.resolution, Object.keys(answer.columns));
-    this.window.load(rowsOf(answer.columns));
+    this.window = new SampleWindow(answer.end - answer.start, answer.resolution, Object.keys(answer.columns), answer.outage_ms);
+    this.window.load(rowsOf(answer.columns), answer.waited);
     this.minute = new LastMinute(answer.recent ?? [], Object.keys(answer.columns));
     this.drawnSample = this.window.last;
     this.marks.clear();
@@ -139,7 +139,7 @@ export class ChartBoard {
       const drawn = element.data.find(({ meta }) => meta?.field === trace.meta.field);
       Object.assign(drawn, { x: trace.x, y: trace.y });
     }
-    const isFitting = element.weirLines.moved === before || isStillFitting(figure, samples, range, element);
+    const isFitting = element.weirLines.moved === before || isStillFitting(figure, samples, this.window.waited, range, element);
     return isFitting && this.#moveEnds(figure, element, samples, range);
   }
 
@@ -164,9 +164,10 @@ export class ChartBoard {
     const range = this.live ? liveRange(this.range, this.window.last) : this.range;
     if (samples.length) delete element.dataset.waiting;
     else element.dataset.waiting = this.missing;
-    const top = topOf(figure, samples);
+    const top = topOf(figure, samples, this.window.waited);
     for (const trace of figure.data) fillTrace(trace, samples, top, range);
-    for (const trace of figure.data.filter(({ meta }) => meta?.marks)) fillMarks(trace, [...this.marks.values()], range, element.clientWidth - AXES_PX);
+    const marks = [...this.marks.values(), ...waitedMarks(figure, samples, this.window.waited, top)];
+    for (const trace of figure.data.filter(({ meta }) => meta?.marks)) fillMarks(trace, marks, range, element.clientWidth - AXES_PX);
     const { layout } = figure;
     layout.xaxis.range = [range.start, range.end];
     layout.yaxis.range = [figure.layout.meta.floor && !samples.length ? 0 : lowOf(figure), top];
@@ -268,22 +269,38 @@ function markWords(marks, range, width) {
   return marks.map((mark) => words.get(mark));
 }
 
-function valuesOf(figure, samples) {
-  return figure.data.filter(({ meta }) => meta?.field).flatMap(({ meta }) => samples.map((sample) => sample[meta.field] * (meta.scale ?? 1)).filter(Number.isFinite));
+/** Return the highest value of the lines at the moments for which `holds(t, field)`, 0 without one. */
+function highest(figure, samples, holds) {
+  const values = figure.data.filter(({ meta }) => meta?.field).flatMap(({ meta: { field, scale = 1 } }) =>
+    samples.filter(({ t }) => holds(t, field)).map((sample) => sample[field] * scale).filter(Number.isFinite));
+  return values.reduce((a, b) => Math.max(a, b), 0);
 }
 
-/** Return the upper end of the axis: above the values, and above limits that are not far from them. */
-function topOf(figure, samples) {
-  const most = valuesOf(figure, samples).reduce((a, b) => Math.max(a, b), 0);
+/** Return the upper end of the axis: above the values, and above limits that are not far from them.
+ *
+ * waited: samples whose records waited for a start, and means with them, show no load; the axis has
+ * them only while there is nothing else.
+ */
+function topOf(figure, samples, waited) {
+  const isLoad = (t, field) => !waited.some((since) => t >= since && t < since + (field.startsWith(MINUTE) ? MINUTE_MS : 1));
+  const most = highest(figure, samples, isLoad) || highest(figure, samples, () => true);
   const levels = figure.layout.meta.levels.filter((level) => !most || level <= FAR * most);
   return SPARE * Math.max(most, ...levels) || 1;
 }
 
+// What the axis leaves out has a mark with its value.
+function waitedMarks(figure, samples, waited, top) {
+  const { tickformat, ticksuffix = "" } = figure.layout.yaxis;
+  const write = (value) => (tickformat?.endsWith("%") ? format.percent(value) : `${significant(value, 3)}${ticksuffix}`);
+  return waited.map((t) => [t, highest(figure, samples, (time) => time === t)]).filter(([, value]) => value > top).map(([t, value]) =>
+    ({ t, label: `↑ ${write(value)}`, text: `Records that waited for a start: ${write(value)}`, url: "" }));
+}
+
 // After its axis has moved: its scale of values is not too coarse, and names still cover no line.
-function isStillFitting(figure, samples, range, element) {
+function isStillFitting(figure, samples, waited, range, element) {
   const { layout } = figure;
   const top = layout.yaxis.range[1];
-  if (topOf(figure, samples) < LEAST_FILLED * top) return false;
+  if (topOf(figure, samples, waited) < LEAST_FILLED * top) return false;
   layout.xaxis.range = [range.start, range.end];
   const names = nearLimits(figure, top, element);
   return names.every((name) => layout.annotations.some((drawn) => ["text", "x", "y", "yanchor"].every((part) => drawn[part] === name[part])));

@@ -1,5 +1,6 @@
 // The page of a cluster: first paint from stored samples, then live; one range for all of it.
 
+import { serverNow } from "./clock.js";
 import { announce } from "./connection.js";
 import { ChartBoard } from "./charts.js";
 import { HeatMap } from "./heat.js";
@@ -70,7 +71,7 @@ function startZoom(element) {
       const shown = currentRange();
       beforeZoom ??= shown;
       const isLive = shown.live && to >= shown.end - NOW_PART * shown.length;
-      chooseRange(isLive ? TimeRange.last(nameOf(Math.max(10e3, Date.now() - from))) : new TimeRange(from, Math.max(to, from + 10e3)));
+      chooseRange(isLive ? TimeRange.last(nameOf(Math.max(10e3, serverNow() - from))) : new TimeRange(from, Math.max(to, from + 10e3)));
     } else if (changes["xaxis.autorange"] || changes["xaxis.showspikes"] === false) {
       if (beforeZoom) chooseRange(beforeZoom.live ? TimeRange.last(beforeZoom.name) : beforeZoom);
       beforeZoom = null;

@@ -1,5 +1,6 @@
 // The one socket of a page, its badge, and the events that it dispatches.
 
+import { serverNow } from "./clock.js";
 import { duration } from "./format.js";
 import { fleetUrl, LiveSocket, socketUrl } from "./live.js";
 import { showAlert } from "./toasts.js";
@@ -65,12 +66,12 @@ function dispatch(type, detail) {
 
 class Badge {
   constructor() {
-    Object.assign(this, { now: null, paused: false, newest: null, grade: null, timer: null });
-    this.started = Date.now();
+    Object.assign(this, { connection: null, paused: false, newest: null, grade: null, timer: null });
+    this.started = performance.now();
     this.quietMs = Math.max(QUIET_MS, 10 * Number(document.body.dataset.triggerMs ?? 0));
   }
 
-  show(state) { this.now = state; this.render(); }
+  show(state) { this.connection = state; this.render(); }
 
   /** Note the time of the newest sample, which the page shows elsewhere, too. */
   hear(t) {
@@ -84,7 +85,7 @@ class Badge {
   #watch(rest) {
     this.timer ??= setTimeout(() => {
       this.timer = null;
-      const left = this.quietMs - (Date.now() - this.newest);
+      const left = this.quietMs - (serverNow() - this.newest);
       if (left < 0) this.render();
       else this.#watch(left);
     }, rest + 10);
@@ -95,7 +96,7 @@ class Badge {
   render() {
     const element = document.getElementById("connection");
     if (!element) return;
-    const [text, grade] = this.#badgeText(Date.now());
+    const [text, grade] = this.#badgeText();
     if (element.textContent !== text) element.textContent = text;
     element.dataset.grade = grade;
     if (this.grade !== null && this.grade !== grade && !document.body.dataset.fixed) announce(text);
@@ -103,15 +104,15 @@ class Badge {
     document.body.toggleAttribute("data-stale", grade === "bad" || (grade === "warn" && !this.paused));
   }
 
-  #badgeText(now) {
-    if (document.body.dataset.fixed || this.now === null) return ["stored data", "unknown"];
-    if (this.now.state !== "live") {
-      const seconds = Math.max(0, Math.ceil((this.now.retryAt - now) / 1000));
+  #badgeText() {
+    const { connection, newest } = this;
+    if (document.body.dataset.fixed || connection === null) return ["stored data", "unknown"];
+    if (connection.state !== "live") {
+      const seconds = Math.max(0, Math.ceil((connection.retryAt - Date.now()) / 1000));
       return [seconds ? `reconnecting in ${seconds} s` : "reconnecting", "bad"];
     }
     if (this.paused) return ["paused", "warn"];
-    const { newest } = this;
-    const silence = now - (newest ?? this.started);
+    const silence = newest === null ? performance.now() - this.started : serverNow() - newest;
     if (silence > this.quietMs) return [newest === null ? "no data" : `no data for ${duration(silence)}`, "warn"];
     // A sample per second: a number that changes with each of them would paint the page twice.
     return [newest === null ? "live" : `live · ${duration(Math.max(1000, silence))} old`, "good"];

@@ -36,14 +36,14 @@ function showAges(samples) {
 }
 
 // The rows and the badge have the same newest sample, also after the rows were read again.
-function tellNewest() {
+function publishNewest() {
   const times = [...document.querySelectorAll("[data-newest] time")].map((time) => Date.parse(time.dateTime));
   if (times.length) dispatchEvent(new CustomEvent("weir:known", { detail: Math.max(...times) }));
 }
 
 addEventListener("weir:sample!", ({ detail }) => showAges(detail));
-document.addEventListener("DOMContentLoaded", tellNewest);
-document.body.addEventListener("htmx:afterSwap", tellNewest);
+document.addEventListener("DOMContentLoaded", publishNewest);
+document.body.addEventListener("htmx:afterSwap", publishNewest);
 document.body.addEventListener("weir:present", () => refresh(0));
 addEventListener("weir:event!", () => refresh(AFTER_EVENT_MS));
 document.addEventListener("visibilitychange", () => document.hidden || refresh(AFTER_EVENT_MS));

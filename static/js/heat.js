@@ -2,6 +2,7 @@
 // selected cell: the pointer and the arrow keys move it, a click or Enter opens Explain.
 
 import { addTable } from "./chart-access.js";
+import { serverNow } from "./clock.js";
 import { clock, format } from "./format.js";
 import { tokenReader } from "./theme.js";
 
@@ -176,7 +177,7 @@ export class HeatMap {
     const [t, share] = [this.start + column * this.step, this.shares[row][column]];
     const [w, h] = [100 / this.count, 100 / this.nodes.length];
     const middle = Math.round(t + this.step / 2);
-    const subject = `node:${index}@${middle <= Date.now() ? middle : t}`;
+    const subject = `node:${index}@${middle <= serverNow() ? middle : t}`;
     const place = `${row} ${column} ${this.count} ${this.nodes.length}`;
     if (place !== this.placed) {
       this.placed = place;

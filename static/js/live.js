@@ -1,5 +1,7 @@
 // The socket of a cluster: reconnects automatically and requests missed samples.
 
+import { serverNow, setClock } from "./clock.js";
+
 const FIRST_MS = 500;
 const LONGEST_MS = 30000;
 // The server closes with it when the session or the role has ended (dashboard/consumers.py).
@@ -42,13 +44,14 @@ export class LiveSocket extends EventTarget {
 
   #opened() {
     this.attempt = 0;
-    this.socket.send(JSON.stringify({ since: this.lastSample() ?? Date.now() - 60000 }));
+    this.socket.send(JSON.stringify({ since: this.lastSample() ?? serverNow() - 60000 }));
     this.#dispatch("state", { state: "live", retryAt: null });
   }
 
   #received(text) {
     let message;
     try { message = JSON.parse(text); } catch { return; }
+    if (message.now) setClock(message.now);
     if (message.type === "samples") this.#dispatch("samples", message.samples);
     else if (message.type === "sample") this.#dispatch("samples", [message.sample]);
     else if (message.type === "event") this.#dispatch("event", message.event);

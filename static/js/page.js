@@ -1,5 +1,6 @@
 // What every page does: keys, dialogs, ages, selection, theme, the socket.
 
+import { serverNow } from "./clock.js";
 import { connect } from "./connection.js";
 import { startFocus } from "./focus.js";
 import { startKeys } from "./keys.js";
@@ -21,10 +22,10 @@ const SETTLED_MS = 60;
 const presentOf = (now) => Math.floor((now - PRESENT_AFTER_MS) / PRESENT_MS);
 
 function startAges() {
-  let present = presentOf(Date.now());
+  let present = presentOf(serverNow());
   setInterval(() => {
     if (document.hidden) return;
-    const now = Date.now();
+    const now = serverNow();
     for (const element of document.querySelectorAll("time[data-age]")) {
       const text = age(Date.parse(element.dateTime), now);
       if (element.textContent !== text) element.textContent = text;

@@ -1,6 +1,7 @@
 // The time range of a page: picker, steps, pause, keys. Its URL has the range; a page that follows it
 // in place registers itself with `follow`, others are loaded again with the new range.
 
+import { serverNow } from "./clock.js";
 import { announce } from "./connection.js";
 
 const UNITS = { s: 1e3, m: 60e3, h: 3600e3, d: 86400e3 };
@@ -20,7 +21,7 @@ export function lengthOf(name) {
 export class TimeRange {
   constructor(start, end, name = "") { Object.assign(this, { start, end, name }); }
 
-  static last(name, now = Date.now()) { return new TimeRange(now - lengthOf(name), now, name); }
+  static last(name, now = serverNow()) { return new TimeRange(now - lengthOf(name), now, name); }
 
   get live() { return this.name !== ""; }
 
@@ -34,7 +35,7 @@ export class TimeRange {
   }
 
   /** Return the range a number of its lengths later; the present if it would end after now. */
-  shifted(lengths, now = Date.now()) {
+  shifted(lengths, now = serverNow()) {
     const by = lengths * this.length;
     if (lengths > 0 && this.end + by >= now - NEAR_PART * this.length) return TimeRange.last(nameOf(this.length), now);
     return new TimeRange(this.start + by, this.end + by);
@@ -49,7 +50,7 @@ export function nameOf(length) {
 }
 
 /** Return both ends in UTC, with their days unless both are today. */
-export function rangeText(start, end, now = Date.now()) {
+export function rangeText(start, end, now = serverNow()) {
   const day = (t) => new Date(t).toUTCString().slice(5, 11);
   const seconds = end - start < 300e3;
   const clock = (t) => new Date(t).toISOString().slice(11, seconds ? 19 : 16);
@@ -179,7 +180,7 @@ function startControls() {
   addEventListener("popstate", () => {
     const values = new URL(location.href).searchParams;
     const name = values.get("range") ?? (values.has("from") ? "" : DEFAULT);
-    const chosen = name ? TimeRange.last(name) : new TimeRange(momentOf(values.get("from")), momentOf(values.get("to")) || Date.now());
+    const chosen = name ? TimeRange.last(name) : new TimeRange(momentOf(values.get("from")), momentOf(values.get("to")) || serverNow());
     const [now, then] = [range.query, chosen.query];
     if (JSON.stringify(now) !== JSON.stringify(then)) chooseRange(chosen, { push: false });
   });

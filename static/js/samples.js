@@ -10,21 +10,24 @@ const OVER = { rf: "read", kept: "in" };
 const PARTS = { imbalance: ["loads", "capacity", "arrived", "in"] };
 const GAP_STEPS = 6;
 // A figure with this prefix is its mean over a minute, as tiles show it.
-const MINUTE = "minute_";
-const MINUTE_MS = 60e3;
+export const MINUTE = "minute_";
+export const MINUTE_MS = 60e3;
+// Starts and outages that are remembered.
+const MOST_WAITED = 10;
 
 /** The means of the last minute of live samples; `recent`: the stored ones of the last minute. */
 export class LastMinute {
   constructor(recent, names) {
-    this.recent = recent;
     this.names = names.filter((name) => name.startsWith(MINUTE)).map((name) => name.slice(MINUTE.length));
+    this.parts = mergedNames(this.names);
+    this.recent = recent.map((sample) => only(sample, this.parts));
   }
 
   /** Return a sample with the means of the minute that ends with it. */
   add(sample) {
     if (!this.names.length) return sample;
     const newest = Math.max(sample.t, this.recent.at(-1)?.t ?? 0);
-    this.recent = [...this.recent.filter(({ t }) => t !== sample.t), sample].filter(({ t }) => t > newest - MINUTE_MS).sort((a, b) => a.t - b.t);
+    this.recent = [...this.recent.filter(({ t }) => t !== sample.t), only(sample, this.parts)].filter(({ t }) => t > newest - MINUTE_MS).sort((a, b) => a.t - b.t);
     const parts = this.recent.filter(({ t }) => t <= sample.t);
     const mean = parts.length ? parts.reduce(merged) : sample;
     return { ...sample, ...Object.fromEntries(this.names.map((name) => [MINUTE + name, mean[name]])) };
@@ -49,11 +52,13 @@ export class Pace {
 
 export class SampleWindow {
   /** span in ms; resolution is the seconds that one drawn sample stands for, 1: as measured.
-   *  names: of the figures to keep, by default all; the newest sample has all of them. */
-  constructor(span, resolution = 1, names = null) {
+   *  names: of the figures to keep, by default all; the newest sample has all of them.
+   *  outage: the ms without a sample after which the records of the next one have waited. */
+  constructor(span, resolution = 1, names = null, outage = Infinity) {
     this.span = span;
-    const merged = resolution > 1 ? (name) => [name, OVER[name] ?? name, ...(PARTS[name] ?? [])] : (name) => [name];
-    this.names = names && [...new Set(["t", "span_s", ...names.flatMap(merged)])];
+    this.outage = outage;
+    this.waited = []; // the times of samples whose records waited for a start, as the charts show them
+    this.names = names && (resolution > 1 ? mergedNames(names) : ["t", "span_s", ...names]);
     this.step = resolution > 1 ? resolution * 1000 : 0;
     this.buckets = new Map(); // key -> {sample, parts: Set of t of merged samples, else null}
     this.ordered = [];
@@ -62,8 +67,9 @@ export class SampleWindow {
     this.newest = null; // the newest sample as it was measured
   }
 
-  /** Take stored samples as they are; live ones never change them. */
-  load(samples) {
+  /** Take stored samples as they are; live ones never change them. waited: the times of some. */
+  load(samples, waited = []) {
+    waited.forEach((t) => this.#noteWaited(t));
     for (const sample of samples) {
       this.buckets.set(this.#key(sample.t), { sample, parts: null });
       this.#note(sample);
@@ -95,6 +101,8 @@ export class SampleWindow {
     const key = this.#key(sample.t);
     const bucket = this.buckets.get(key);
     this.#note(sample);
+    // When they arrived is not known, or longer ago than a batch takes.
+    if (sample.arrived === null || seconds(sample) * 1000 > this.outage) this.#noteWaited(sample.t);
     if (bucket && (!bucket.parts || bucket.parts.has(sample.t))) return false;
     const kept = this.#kept(sample);
     if (bucket) {
@@ -109,8 +117,10 @@ export class SampleWindow {
 
   // Lists of nodes are most of a sample, and no line draws them.
   #kept(sample) {
-    return this.names ? Object.fromEntries(this.names.filter((name) => name in sample).map((name) => [name, sample[name]])) : sample;
+    return this.names ? only(sample, this.names) : sample;
   }
+
+  #noteWaited(t) { this.waited = [...new Set([...this.waited, this.#key(t)])].slice(-MOST_WAITED); }
 
   #note(sample) {
     if (this.last === null || sample.t > this.last) {
@@ -125,6 +135,10 @@ export class SampleWindow {
     this.dirty = true;
   }
 }
+
+// The figures that merged samples need to have some of them.
+const mergedNames = (names) => [...new Set(["t", "span_s", ...names.flatMap((name) => [name, OVER[name] ?? name, ...(PARTS[name] ?? [])])])];
+const only = (sample, names) => Object.fromEntries(names.filter((name) => name in sample).map((name) => [name, sample[name]]));
 
 /** Return one sample for merged ones and a further one: newest, worst or mean of each value. */
 export function merged(so_far, sample) {

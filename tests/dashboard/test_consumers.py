@@ -94,9 +94,11 @@ async def test_the_gap_is_filled_from_stored_samples(cluster: Cluster) -> None:
     stored = await database_sync_to_async(add_samples)(cluster)
     communicator = socket(await person("viewer"))
     await communicator.connect()
+    before = 1000 * timezone.now().timestamp()
     await communicator.send({"since": stored[-3]["t"]})
     answer = await communicator.receive()
     await communicator.disconnect()
+    assert before - 1 <= answer["now"] <= 1000 * timezone.now().timestamp() + 1
     assert answer["type"] == "samples"
     assert [one["t"] for one in answer["samples"]] == [stored[-2]["t"], stored[-1]["t"]]
 
@@ -123,7 +125,7 @@ async def test_nonsense_does_not_end_the_socket(cluster: Cluster, nonsense: Any)
     await communicator.send(nonsense)
     await communicator.send({"since": 0})
     answer = await communicator.receive()
-    assert answer == {"type": "samples", "samples": []}
+    assert answer["samples"] == []
     await communicator.disconnect()
 
 
@@ -163,7 +165,7 @@ async def test_moments_that_no_clock_has_are_ignored(cluster: Cluster) -> None:
     for moment in (10**300, -1, True, 1e300, "1"):
         await page.send({"since": moment})
     await page.send({"since": 0})
-    assert await page.receive() == {"type": "samples", "samples": []}
+    assert (await page.receive())["samples"] == []
     await page.disconnect()
 
 

@@ -13,7 +13,14 @@ from ninja.errors import HttpError
 
 from controlplane.access.roles import OPERATOR, VIEWER, Actor, require_viewer
 from controlplane.api.common.lists import list_parameters, listed
-from controlplane.api.common.schemas import Time, below, columns_of, list_of, shown
+from controlplane.api.common.schemas import (
+    Time,
+    below,
+    columns_of,
+    dataclass_schema,
+    list_of,
+    shown,
+)
 from controlplane.api.common.security import caller, open_to
 from controlplane.formats.moments import shifted
 from controlplane.integrations import attached_jobs
@@ -78,18 +85,10 @@ class AttachedRunOut(
         return row.query.last or None
 
 
-class AdviceOut(Schema):
-    """What to change in a job: cause has the figures, code the rule."""
-
-    code: str
-    cause: str
-    action: str
-
-
 class AttachedRunDetailOut(AttachedRunOut):
     """A Spark run with advice from its newest batches."""
 
-    advice: list[AdviceOut]
+    advice: list[dataclass_schema(Advice)]  # type: ignore[valid-type]
 
     @staticmethod
     def resolve_advice(row: RunRow) -> list[Advice]:

@@ -29,7 +29,8 @@ class RetentionKind:
     """Rows that grow: name, models, what is kept for how long, and the function that deletes.
 
     `bound` may name the value of a setting of Django as {}; `setting` is the setting, `variable`
-    its environment variable, "" for a fixed bound. `always`: what is never deleted.
+    its environment variable, "" for a fixed bound. `always`: what is never deleted. `tables`: of
+    results, which are no models.
     `prune` deletes what is kept no longer at a moment, in batches.
     """
 
@@ -40,6 +41,7 @@ class RetentionKind:
     setting: str = ""
     variable: str = ""
     always: str = ""
+    tables: tuple[str, ...] = ()
 
     @property
     def kept(self) -> str:
@@ -63,9 +65,9 @@ KINDS: Final = (
         "{} hours after their end, or the retention of their results", rows.prune_queries,
         "QUERY_RETENTION_HOURS", "WEIR_QUERY_RETENTION_HOURS", "live queries"),
     RetentionKind("windows of results", (), "the retention of each query",
-        retention.prune_windows),
+        retention.prune_windows, tables=("results_window",)),
     RetentionKind("index of files", (), "while their stream reads files",
-        lambda now: retention.prune_files()),
+        lambda now: retention.prune_files(), tables=("results_file",)),
     RetentionKind("routing versions", ("RoutingVersion",), "the newest 10,000 of each cluster",
         lambda now: rows.prune_routing(), always="those of proposals, and unpublished ones"),
     RetentionKind("sessions", ("LoginSession", "FailedAttempts"), "30 days after their end",

@@ -75,7 +75,7 @@ def compute_reachable(cluster_id: int) -> None:
 def reach(snapshot: ClusterSnapshot, progress: Progress) -> Measured:
     """Return the measures of the best placement that is found, by the model of loads.
 
-    It may move whatever it is.
+    The search is free to move any task, at no cost.
     """
     model = LoadModel.of(snapshot)
     problem = improve_problem(snapshot, model)

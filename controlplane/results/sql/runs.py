@@ -77,19 +77,25 @@ class StatementResult:
     seconds: float
 
 
-def run_statement(actor: Actor, cluster: Cluster, text: str) -> StatementResult:
+def run_statement(
+    actor: Actor, cluster: Cluster, text: str, most_s: float | None = None
+) -> StatementResult:
     """Return the rows of a SELECT over the views of a cluster, the first `MAX_ROWS` of them.
 
-    Raises `Forbidden`, `Invalid` with the place in the statement, `Busy`, and `Conflict`: no_schema
-    (the views are not there yet), too_long, too_large.
+    `most_s`: how long it may run and wait for its turn, by default `MAX_S`. Raises `Forbidden`,
+    `Invalid` with the place in the statement, `Busy`, and `Conflict`: no_schema (the views are not
+    there yet), too_long, too_large.
     """
     require_viewer(actor, cluster)
     statement = checked(cluster, text)
-    started = time.monotonic()
+    started, most_s = time.monotonic(), MAX_S if most_s is None else most_s
     run = _run_postgres if is_postgres() else _run_sqlite
     try:
-        with _slot():
-            names, types, rows = run(cluster, statement)
+        with _slot(min(_WAIT_S, most_s)):
+            names, types, rows = run(cluster, statement, time.monotonic() + most_s)
+    except TimeoutError:
+        text = f"The statement took longer than {most_s:g} s: select fewer windows or columns"
+        raise Conflict("too_long", text) from None
     except RecursionError:
         raise _failed("The statement is nested too deeply") from None
     seconds = time.monotonic() - started
@@ -100,18 +106,13 @@ _Rows = tuple[list[str], list[str], list[Sequence[Any]]]
 
 
 @contextmanager
-def _slot() -> Iterator[None]:
-    if not _FREE.acquire(timeout=_WAIT_S):
+def _slot(wait_s: float) -> Iterator[None]:
+    if not _FREE.acquire(timeout=wait_s):
         raise Busy("too_many_statements", "Other statements run now: try again", 5)
     try:
         yield
     finally:
         _FREE.release()
-
-
-def _too_long() -> Conflict:
-    text = f"The statement took longer than {MAX_S:g} s: select fewer windows or columns"
-    return Conflict("too_long", text)
 
 
 def _failed(message: str) -> Invalid:
@@ -129,7 +130,7 @@ def _taken(fetch: Callable[[int], Sequence[Sequence[Any]]], deadline: float) -> 
             text = f"The rows have more than {MAX_BYTES >> 20} MiB: select fewer rows or columns"
             raise Conflict("too_large", text)
         if time.monotonic() > deadline:
-            raise _too_long()
+            raise TimeoutError
     return rows
 
 
@@ -139,15 +140,14 @@ def _size(value: Any) -> int:
     return len(repr(value)) if isinstance(value, list | dict) else 16
 
 
-def _run_postgres(cluster: Cluster, statement: Statement) -> _Rows:
-    text = Postgres().generate(bounded(statement.tree), **_PLAIN)
-    role, deadline = role_of(cluster.slug), time.monotonic() + MAX_S
+def _run_postgres(cluster: Cluster, statement: Statement, deadline: float) -> _Rows:
+    text, role = Postgres().generate(bounded(statement.tree), **_PLAIN), role_of(cluster.slug)
     try:
         with transaction.atomic(RESULTS):
             # Nothing of the transaction stays: neither its settings nor its role.
             transaction.set_rollback(rollback=True, using=RESULTS)
             connection = connections[RESULTS].connection
-            _limit(connection.cursor(), role)
+            _limit(connection.cursor(), role, deadline - time.monotonic())
             with connection.cursor("weir_statement") as cursor:
                 cursor.execute(text)
                 rows = _taken(cursor.fetchmany, deadline)
@@ -160,7 +160,7 @@ def _run_postgres(cluster: Cluster, statement: Statement) -> _Rows:
 def _refusal(error: psycopg.Error) -> Exception:
     """Return what an error of PostgreSQL is for the caller."""
     if isinstance(error, psycopg.errors.QueryCanceled):
-        return _too_long()
+        return TimeoutError()
     if isinstance(error, _ABSENT):
         return _no_schema()
     if (error.sqlstate or _AWAY[0])[:2] in _AWAY:
@@ -173,9 +173,9 @@ def _no_schema() -> Conflict:
     return Conflict("no_schema", f"{text}. If that lasts, the log of the worker has the reason")
 
 
-def _limit(cursor: Any, role: str) -> None:
+def _limit(cursor: Any, role: str, seconds: float) -> None:
     for setting in (
-        "transaction_read_only = on", f"statement_timeout = {round(MAX_S * 1000)}",
+        "transaction_read_only = on", f"statement_timeout = {max(1, round(seconds * 1000))}",
         f"work_mem = '{_WORK_MEMORY}'", "max_parallel_workers_per_gather = 0", "timezone = 'UTC'",
         f"role = {identifier(role)}",
     ):  # fmt: skip
@@ -202,7 +202,7 @@ def _type_of(oid: int) -> str:
     return _POSTGRES.get(name, name)
 
 
-def _run_sqlite(cluster: Cluster, statement: Statement) -> _Rows:
+def _run_sqlite(cluster: Cluster, statement: Statement, deadline: float) -> _Rows:
     views = {view.relation: f"view {view.query.pk}" for view in statement.views}
     times = {column.name for view in statement.views for column in view.columns
              if column.type == "timestamptz"}  # fmt: skip
@@ -210,7 +210,6 @@ def _run_sqlite(cluster: Cluster, statement: Statement) -> _Rows:
         tree = sqlite_tree(statement.text, bounded(statement.tree), views, times)
         with closing(_connect(statement)) as connection:
             connection.set_authorizer(_authorizer(frozenset(views.values())))
-            deadline = time.monotonic() + MAX_S
             connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
             cursor = connection.execute(SQLite().generate(tree, **_PLAIN))
             rows = _taken(cursor.fetchmany, deadline)
@@ -219,7 +218,7 @@ def _run_sqlite(cluster: Cluster, statement: Statement) -> _Rows:
         raise Invalid({"statement": [bad.fault]}) from None
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
-            raise _too_long() from None
+            raise TimeoutError from None
         raise _failed(str(error)) from None
     except (sqlite3.Error, ValueError) as error:
         raise _failed(str(error)) from None

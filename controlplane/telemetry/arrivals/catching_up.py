@@ -10,7 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from controlplane.telemetry.grid import Grid
+from algorithms.vocabulary import Flags
+from controlplane.telemetry.grid import RAW, Grid
 from controlplane.telemetry.trends import trend_of
 
 # Without a newer sample, the driver has most likely failed.
@@ -43,6 +44,16 @@ class CatchingUp:
 def oldest_s(trigger_ms: int) -> float:
     """Return the age in seconds from which a sample shows an outage."""
     return max(OLD_S, OLD_TRIGGERS * trigger_ms / 1000)
+
+
+def waited(periods: Grid, trigger_ms: int, seconds: int = RAW) -> Flags:
+    """Return whether the records of periods waited for a start or through an outage, bool[t].
+
+    `periods`: with the series `arrived`, of a length in seconds.
+    """
+    is_long = periods.measured_s > oldest_s(trigger_ms) + seconds
+    result: Flags = is_long | np.isnan(periods["arrived"])
+    return result
 
 
 def catching_up(batches: Grid, trigger_ms: int) -> CatchingUp | None:

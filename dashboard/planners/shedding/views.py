@@ -300,7 +300,7 @@ def ladder_tiles(report: LadderReport, factor_grade: str, readings: ClusterReadi
         Tile("Input factor", ratio(report.factor), "",
              f"{compact(report.input_per_s)}/s of {compact(report.capacity_per_s)}/s "
              + ("at assumed costs" if report.provisional else "by processing time"),
-             "at most the real one" if report.provisional else "limit 1.00",
+             "lower bound of the real one" if report.provisional else "limit 1.00",
              report.factor, 1.0, grade=factor_grade),
         replace(tile_of(readings, AlertMeasure.LOAD), link=""),
         Tile("Active drop level", MISSING if report.rung is None else str(report.rung),

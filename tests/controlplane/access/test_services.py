@@ -33,7 +33,7 @@ from controlplane.models import (
     Scenario,
 )
 from controlplane.planners.shedding import activation, arming
-from controlplane.policies import blackouts, exclusions, store
+from controlplane.policies import blackouts, exclusions, history, store
 from controlplane.proposals import comments, comparisons, derivation, requests
 from controlplane.proposals.executions import control
 from controlplane.records import append, dead_letters
@@ -127,7 +127,7 @@ def services_of_admins(cluster: Cluster) -> Sequence[Service]:
         lambda by: creation.create_configured_cluster(by, UNREAD),
         lambda by: decisions.decide(by, Incident(cluster=cluster), "stop"),
         lambda by: deletion.delete_cluster(by, cluster, "sf"),
-        lambda by: store.revert_change(by, cluster, 1),
+        lambda by: history.revert_change(by, cluster, 1),
         lambda by: skipped_batches.skip(by, cluster, 1, "why"),
         lambda by: store.update_policy(by, cluster, {}),
     )

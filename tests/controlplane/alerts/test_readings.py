@@ -197,5 +197,7 @@ def test_the_first_minute_of_measures_has_values_and_no_grade() -> None:
     latency = cluster_readings(cluster, end=now)[AlertMeasure.LATENCY]
     assert (latency.value, latency.grade) == (90_000.0, Grade.UNKNOWN)
     assert cluster_readings(cluster, end=now).grade == Grade.UNKNOWN
+    add_measures(cluster, now - timedelta(seconds=65), {"latency_p95": 90_000.0}, 10)
+    assert cluster_readings(cluster, end=now)[AlertMeasure.LATENCY].grade == Grade.UNKNOWN
     add_measures(cluster, now - timedelta(seconds=70), {"latency_p95": 90_000.0}, 10)
     assert cluster_readings(cluster, end=now)[AlertMeasure.LATENCY].grade == Grade.BAD

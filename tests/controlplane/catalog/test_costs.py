@@ -11,13 +11,15 @@ from controlplane.access.roles import Actor
 from controlplane.api.queries.schemas import QueryOut
 from controlplane.catalog.columns.queries import COLUMNS
 from controlplane.catalog.queries import QueryFilters, queries_listing
-from controlplane.catalog.query_costs import record_query_costs, shared_counts
+from controlplane.catalog.query_costs import recent_means, record_query_costs, shared_counts
 from controlplane.catalog.stream_costs import record_stream_costs
 from controlplane.catalog.streams import StreamFilters, streams_listing
 from controlplane.connections import redis_client
 from controlplane.explain.query_report import query_report
 from controlplane.models import Cluster, Node, Query, Stream, Task
 from controlplane.pagination.columns import values_of
+from controlplane.telemetry.measures import present_end
+from controlplane.watch.observation import ClusterObservation
 from controlplane.wire import measures
 from tests.support import cluster as made
 from tests.support.series import add_sample
@@ -60,6 +62,17 @@ def test_costs_of_running_queries_are_stored(sf: Cluster) -> None:
     record_query_costs(sf, now + timedelta(seconds=60))
     a.refresh_from_db()
     assert (a.evaluations_per_s, a.measured_at) == (0.0, None)
+
+
+def test_the_latency_of_a_query_is_that_of_its_node_on_other_pages(sf: Cluster) -> None:
+    """Of the periods of ten seconds, which tiles, monitors and explanations have, too."""
+    now = timezone.now()
+    end = present_end(now)
+    periods = {"node_p95": [100.0, 200.0, 300.0, 400.0], "split_latency": [40.0, 70.0]}
+    add_sample(sf, end - timedelta(seconds=20), periods, seconds=10)
+    add_latencies(sf, end - timedelta(seconds=15), [900.0] * 4)
+    shown = ClusterObservation.of_moment(sf, now=now).window["node_p95"][0]
+    assert recent_means(sf, now, "node_p95") == dict(enumerate(shown.tolist()))
 
 
 @pytest.mark.parametrize(

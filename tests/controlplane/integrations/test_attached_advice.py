@@ -15,7 +15,7 @@ from controlplane.integrations.attached_reports import ReportIn
 from controlplane.models import AttachedQuery
 from tests.controlplane.api.callers import get, scripted
 from tests.dashboard.conftest import browser_of
-from tests.support.attached import message, progress_event, spark_progress
+from tests.support.attached import event, message, progress_event, spark_progress
 
 NONE: Final[dict[str, Any]] = {"eventTime": {}}
 Change = Callable[[int], dict[str, Any]]
@@ -67,6 +67,13 @@ def test_few_batches_and_batches_without_figures_have_no_advice(viewer: Actor) -
     assert get(scripted(viewer), path).json()["advice"] == []
     report(viewer, lambda _: {"stateOperators": [], "sources": []}, 2 * BATCHES)
     assert get(scripted(viewer), path).json()["advice"] == []
+
+
+def test_an_ended_run_has_no_advice(viewer: Actor) -> None:
+    query = report(viewer, CASES["many_partitions"])
+    ended = message(event("terminated", timezone.now(), error=""))
+    attached_jobs.report(viewer, ReportIn.model_validate(ended))
+    assert get(scripted(viewer), f"/attached/queries/{query.pk}").json()["advice"] == []
 
 
 def test_rows_of_an_earlier_release_have_no_partitions(viewer: Actor) -> None:

@@ -97,6 +97,39 @@ return { samples: kept.samples.length, buckets: kept.buckets.size, drawn: draws.
     assert kept["delays"] <= 2000
 
 
+def test_records_that_waited_for_a_start_do_not_set_the_scale(module: Page) -> None:
+    """They have a mark, stored or live; the picture has them while there is nothing else."""
+    script = """
+const seen = [];
+plotly.react = async (drawn, data, { yaxis }) => { seen.push([yaxis.range[1], data[1].text]); };
+const marks = { x: [], y: [], text: [], customdata: [], error_y: {}, meta: { marks: true } };
+const line = { type: "scatter", x: [], y: [], meta: { field: "p95", scale: 0.001 } };
+const axes = { xaxis: {}, yaxis: { ticksuffix: " s" }, shapes: [], meta: { levels: [] } };
+const first = t - 120e3;
+const times = Array.from({ length: 60 }, (_, second) => first + 1000 * second);
+const load = async (count) => {
+  const before = seen.length;
+  const p95 = times.map((moment) => (moment === first ? 90e3 : 1000)).slice(0, count);
+  const arrived = times.map((moment) => (moment === first ? null : 5)).slice(0, count);
+  const stored = { t: times.slice(0, count), p95, arrived };
+  const drawn = { rates: { data: [line, marks], layout: axes } };
+  board.load({ figures: drawn, columns: stored, start: first - 600e3, end: t, live: true,
+               resolution: 1, waited: [first], outage_ms: 30e3 });
+  await until(() => seen.length > before);
+};
+await load(1);
+await load(60);
+const before = seen.length;
+board.add([{ t, p95: 50e3, arrived: 5, span_s: 60, version: 1 }]);
+await until(() => seen.length > before);
+return seen;
+"""
+    alone, stored, live = result(module, script)
+    assert alone == [pytest.approx(103.5), []]
+    assert stored == [pytest.approx(1.15), ["↑ 90 s"]]
+    assert live == [pytest.approx(1.15), ["↑ 90 s", "↑ 50 s"]]
+
+
 # A line that Plotly drew from three samples, at 0, 1 and 2; an axis has a pixel per unit.
 LINE = (
     imported("extendLines, rememberLines", "deltas")

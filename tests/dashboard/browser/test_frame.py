@@ -76,7 +76,7 @@ def test_measures_show_their_definition_and_keys_their_effect(operating: Page) -
     page.locator("a.tile").first.focus()
     while not tile.evaluate("element => element === document.activeElement"):
         page.keyboard.press("Tab")
-    expect(tooltip).to_contain_text("Delivered records")
+    expect(tooltip).to_contain_text("Deliveries to nodes")
     assert tile.get_attribute("aria-describedby") == "term"
     page.keyboard.press("Escape")
     expect(tooltip).to_be_hidden()

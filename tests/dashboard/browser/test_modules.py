@@ -87,6 +87,32 @@ def test_live_samples_merge_as_stored_ones(module: Page) -> None:
     }
 
 
+def test_the_mean_of_a_minute_continues_as_stored_samples_have_it(module: Page) -> None:
+    """From a stored minute on; samples of a gap come later, and one twice."""
+    samples = [
+        {
+            "t": 20_000 + 1000 * second, "span_s": 1.0 + second % 3, "in": 90.0 + second,
+            "read": 100.0 + second, "rf": 1.0 + second % 7, "arrived": 100.0, "other": [1] * 9,
+            "loads": [50.0 + second, 40.0], "capacity": [100.0, 50.0], "p95": 100.0 * second,
+        }
+        for second in range(90)
+    ]  # fmt: skip
+    names = ["rf", "imbalance", "p95"]
+    script = (
+        imported("LastMinute", "samples")
+        + f"const samples = {json.dumps(samples)}, names = {json.dumps(names)};"
+        "const shown = names.map((name) => `minute_${name}`);"
+        "const minute = new LastMinute(samples.slice(0, 60), shown);"
+        "for (const place of [60, 63, 61, 62, 62]) minute.add(samples[place]);"
+        "return samples.slice(64).map((sample) => minute.add(sample));"
+    )
+    found = run(module, script)
+    means = grid_of_samples(names, samples).trailing(60)
+    for name in names:
+        expected = means[name][64:].tolist()
+        assert [row[f"minute_{name}"] for row in found] == pytest.approx(expected)
+
+
 def test_a_window_keeps_the_figures_of_its_lines(module: Page) -> None:
     """Figures of nodes are most of a sample: an hour of them would be megabytes."""
     script = (
@@ -118,6 +144,17 @@ def test_a_socket_that_comes_back_asks_from_its_newest_sample(module: Page) -> N
         "return [made.length, sent];"
     )
     assert run(module, LIVE + script) == [2, [{"since": 4200}, {"since": 4200}]]
+
+
+def test_ages_are_of_the_clock_of_the_server(module: Page) -> None:
+    """The first message of a socket has the server's time; the browser's clock may differ."""
+    script = (
+        "let socket; const live = new LiveSocket('x', () => 1, () => (socket = {send() {}}));"
+        "live.open(); const server = Date.now() - 3600e3;"
+        "socket.onmessage({data: JSON.stringify({type: 'samples', samples: [], now: server})});"
+        "const late = serverNow() - server; return late >= 0 && late < 1800e3;"
+    )
+    assert run(module, LIVE + imported("serverNow", "clock") + script)
 
 
 def test_tokens_become_the_colours_of_the_theme(module: Page) -> None:

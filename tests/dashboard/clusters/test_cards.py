@@ -12,6 +12,12 @@ from tests.support.execution import ready, scattered
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.nightly("pages")]
 
 
+def cards_of(browser: Client, cluster: Cluster) -> str:
+    """Return the cards as an open page requests them, with those of plans and monitors."""
+    answer = browser.get(f"/clusters/{cluster.slug}/cards/", headers={"HX-Request": "true"})
+    return answer.content.decode()
+
+
 def test_a_waiting_proposal_has_its_outcome_by_the_policy() -> None:
     approver = made.actor("approver")
     cluster: Cluster = made.small_cluster(approver)
@@ -19,7 +25,7 @@ def test_a_waiting_proposal_has_its_outcome_by_the_policy() -> None:
     browser = Client()
     assert isinstance(approver.user, User)
     browser.force_login(approver.user)
-    cards = browser.get(f"/clusters/{cluster.slug}/cards/").content.decode()
+    cards = cards_of(browser, cluster)
     assert f"Proposal {proposal.pk}</b>" in cards
     assert f"Move queries between nodes, {len(proposal.actions)} actions" in cards
     assert "→" in cards.partition("<h2>Plans</h2>")[2].partition("Monitors")[0]
@@ -35,7 +41,7 @@ def test_candidates_of_a_comparison_do_not_wait() -> None:
     browser = Client()
     assert isinstance(approver.user, User)
     browser.force_login(approver.user)
-    cards = browser.get(f"/clusters/{cluster.slug}/cards/").content.decode()
+    cards = cards_of(browser, cluster)
     assert "No plan waits or is being executed" in cards
     assert (
         f"Review proposal {proposal.pk}"

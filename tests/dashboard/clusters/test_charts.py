@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.test import Client
 
 from controlplane.models import Cluster
 from controlplane.telemetry.series import read
@@ -52,3 +53,16 @@ def test_the_last_minute_of_the_charts_is_that_of_the_tiles() -> None:
         assert columns[f"minute_{name}"][-1] == pytest.approx(minute[name][0], rel=1e-3)
     assert columns["p95"][-1] != columns["minute_p95"][-1]
     assert [row["t"] for row in last_minute(series)] == columns["t"][-60:]
+
+
+def test_samples_of_a_minute_or_more_have_no_means_of_a_minute(
+    viewing: Client, sf: Cluster
+) -> None:
+    """They would be the same lines twice, and live ones would be those of another period."""
+    for name, has in (("1h", True), ("7d", False)):
+        charts = viewing.get(f"/clusters/sf/charts.json?range={name}").json()
+        drawn = [trace["meta"] for f in charts["figures"].values() for trace in f["data"]]
+        named = {meta["field"] for meta in drawn if "field" in meta}
+        assert named <= charts["columns"].keys()
+        assert {end for meta in drawn for end in meta.get("ends", ())} <= named
+        assert any(name.startswith("minute_") for name in charts["columns"]) is has

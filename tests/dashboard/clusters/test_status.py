@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.health.summary import backlog_words
+from controlplane.health.summary import BacklogTrend, backlog_trend
 from controlplane.models import Cluster, ClusterHealth
 from dashboard.clusters.status import FIRST_FIGURES, backlog_title, state_title
 from tests.support.cluster import placed, small_cluster
@@ -38,21 +38,21 @@ def behind(**observed: Any) -> Cluster:
 def test_a_backlog_that_shrinks_has_the_time_left() -> None:
     cluster = behind(drained_s=70.0)
     what, why = backlog_title(cluster, NOW)
-    assert backlog_words(cluster, NOW) == "catching up"
+    assert backlog_trend(cluster, NOW) is BacklogTrend.SHRINKS
     assert what.endswith("about 1 min left")
     assert why == "617 records unread."
 
 
 def test_a_cluster_whose_backlog_grows_does_not_catch_up() -> None:
     cluster = behind(drained_s=None)
-    assert backlog_words(cluster, NOW) == "cannot keep up"
+    assert backlog_trend(cluster, NOW) is BacklogTrend.GROWS
     assert "catches up" not in backlog_title(cluster, NOW)[0]
 
 
 @pytest.mark.parametrize("observed", [{"observed_at": NOW - timedelta(minutes=1)}, {"rate": None}])
 def test_an_unknown_trend_of_a_backlog_is_not_claimed(observed: dict[str, Any]) -> None:
-    assert backlog_words(behind(drained_s=70.0, **observed), NOW) == "backlog"
-    assert backlog_words(Cluster(state="catching up"), NOW) == "backlog"
+    for cluster in (behind(drained_s=70.0, **observed), Cluster(state="catching up")):
+        assert backlog_trend(cluster, NOW) is BacklogTrend.UNKNOWN
 
 
 def test_the_page_of_a_cluster_has_the_trend_of_its_backlog(

@@ -9,7 +9,7 @@ from django.utils import timezone
 from controlplane.alerts import actions
 from controlplane.alerts.states import AlertStatus, status_of
 from controlplane.models import Alert
-from dashboard.fleet.alert_rows import explain_address
+from dashboard.clusters.alert_rows import explain_address
 from tests.support.alerting import firing, fleet_cluster
 from tests.support.cluster import actor
 

@@ -8,7 +8,13 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from controlplane.alerts.statuses import cluster_statuses
 from controlplane.models import Cluster, Decision
+from controlplane.watch import all_loops
+from dashboard.clusters.alert_rows import alert_row
+from dashboard.clusters.headline import headline_of
+from dashboard.clusters.status import state_title
+from dashboard.policies.decisions import decision_row
 from tests.support.alerting import firing, fleet_cluster
 from tests.support.series import add_measures, even_times
 
@@ -32,14 +38,16 @@ def verdicts(client: Client) -> tuple[str, str, int]:
              (row, page[page.index('id="cluster-state"') :])]  # fmt: skip
     dots = [re.search(r'nav-dot-bad"><span class="dot (\w+)"', html) for html in (fleet, page)]
     headline = re.search(r'class="headline (\w*)" id="status"', page)
-    levels = {match[1] or "unknown" for match in (*chips, *dots, headline) if match}
-    words = {match[2].strip() for match in chips if match}
-    bells = {int(bell) for html in (fleet, page)
-             for bell in re.findall(r"<span data-firing>(\d+)<", html)}  # fmt: skip
+    bells = [re.search(r"<span data-firing>(\d+)<", html) for html in (fleet, page)]
+    found = [match for match in (*chips, *dots, headline, *bells) if match]
+    assert len(found) == 7, found
+    levels = {match[1] or "unknown" for match in found[:5]}
+    words = {match[2].strip() for match in found[:2]}
+    counts = {int(match[1]) for match in found[5:]}
     needing = re.search(r": (\d) of 1 need you<", fleet)
-    assert (needing is not None) == (bells != {0})
-    assert (len(levels), len(words), len(bells)) == (1, 1, 1), (levels, words, bells)
-    return levels.pop(), words.pop(), bells.pop()
+    assert (needing is not None) == (counts != {0})
+    assert (len(levels), len(words), len(counts)) == (1, 1, 1), (levels, words, counts)
+    return levels.pop(), words.pop(), counts.pop()
 
 
 def test_a_limit_counts_once_its_alert_fires(operating: Client) -> None:
@@ -58,6 +66,25 @@ def test_a_monitor_that_is_not_ok_is_part_of_the_verdict(operating: Client) -> N
     decided(cluster, "cooldown")
     assert verdicts(operating) == ("warn", "1 monitor not OK", 0)
     assert "Skew of q 50 %" in operating.get("/clusters/bad/").content.decode()
+    Decision.objects.update(loop="ladder")
+    headline = headline_of(cluster_statuses(None, timezone.now())[0])
+    assert headline.what.endswith(f": {next(o.title for o in all_loops() if o.name == 'ladder')}")
+
+
+def test_an_alert_whose_value_is_within_its_limit_is_named_as_in_the_list() -> None:
+    alert = firing(fleet_cluster("bad"), "node_load", node=3, value=1.2, limit=1.0)
+    now = timezone.now()
+    headline, row = headline_of(cluster_statuses(None, now)[0]), alert_row(alert, now)
+    assert headline.what.startswith(row.title)
+    assert row.title.endswith("node 3")
+    assert headline.explain == row.subject
+
+
+@pytest.mark.parametrize("code", ["stale", "answered"])
+def test_a_monitor_that_waits_is_calm_everywhere(operating: Client, code: str) -> None:
+    decided(fleet_cluster("bad"), code)
+    assert verdicts(operating) == ("good", "all limits kept", 0)
+    assert decision_row(Decision.objects.get()).grade == "unknown"
 
 
 @pytest.mark.parametrize("state", ["catching up", "degraded", "crash loop"])
@@ -65,6 +92,18 @@ def test_a_state_is_the_same_on_all_pages(operating: Client, state: str) -> None
     fleet_cluster("bad")
     Cluster.objects.update(state=state)
     assert verdicts(operating)[0] != "good"
+
+
+@pytest.mark.parametrize("handled", ["acknowledged", "silenced"])
+def test_a_handled_crash_loop_is_still_the_headline(operating: Client, handled: str) -> None:
+    cluster, now = fleet_cluster("bad"), timezone.now()
+    Cluster.objects.update(state="crash loop")
+    ends = {"acknowledged": {"acknowledged_at": now},
+            "silenced": {"silenced_until": now + timedelta(hours=1)}}[handled]  # fmt: skip
+    firing(cluster, "application", **ends)
+    assert verdicts(operating) == ("warn", handled, 0)
+    headline = headline_of(cluster_statuses(None, now)[0])
+    assert headline.what == state_title(Cluster.objects.get())[0]
 
 
 def test_values_of_the_first_minute_are_data(operating: Client) -> None:

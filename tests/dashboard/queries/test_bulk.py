@@ -77,6 +77,7 @@ def test_a_wrong_number_of_an_action_is_refused(client: Client, number: str) -> 
     assert client.get(f"/clusters/sf/queries/?action={number}").status_code == 422
 
 
+@pytest.mark.nightly("pages", by_day=True)
 def test_selected_queries_become_a_proposal_of_moves(client: Client, sf: Cluster) -> None:
     content = client.get("/clusters/sf/queries/").content.decode()
     assert 'popovertarget="move-many"' in content
@@ -91,6 +92,7 @@ def test_selected_queries_become_a_proposal_of_moves(client: Client, sf: Cluster
     assert "Move chosen queries" in page.content.decode()
 
 
+@pytest.mark.nightly("pages", by_day=True)
 def test_moves_that_are_impossible_lead_back_to_the_list(client: Client, sf: Cluster) -> None:
     sent = {"names": ["a"], "node": "99", "filter": "state:live"}
     answer = client.post("/clusters/sf/queries/move/", sent, follow=True)

@@ -14,9 +14,11 @@ from django.urls import reverse
 
 from controlplane.access.roles import Actor
 from controlplane.cli.main import main
+from controlplane.errors import Conflict
 from controlplane.models import Cluster, Query
 from controlplane.results.sql.files import arrow_table
 from controlplane.results.sql.runs import StatementResult
+from dashboard.queries import statements
 from dashboard.queries.statements import figures_of
 from tests.support.cluster import actor
 from tests.support.windows import write_windows
@@ -86,6 +88,23 @@ def test_without_a_statement_the_page_runs_the_one_that_it_offers(
     assert [view.name for view, _ in named.context["views"]] == ["a"]
     nothing = viewing.get(reverse("sql", args=["sf"]), {"view": "zzz"}).content.decode()
     assert "No view fits" in nothing
+
+
+def test_the_page_waits_a_second_at_most_for_rows_that_nobody_asked_for(
+    viewing: Client, counted: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[float | None] = []
+
+    def run_late(_by: Actor, _cluster: Cluster, _text: str, most_s: float | None) -> None:
+        limits.append(most_s)
+        raise Conflict("too_long", "It took too long")
+
+    monkeypatch.setattr(statements, "run_statement", run_late)
+    page = viewing.get(reverse("sql", args=["sf"]))
+    assert (page.status_code, page.context["faults"]) == (200, ())
+    asked = viewing.get(reverse("sql", args=["sf"]), {"statement": page.context["statement"]})
+    assert len(asked.context["faults"]) == 1
+    assert limits == [1.0, None]
 
 
 def test_a_fault_is_shown_with_its_place(viewing: Client, counted: Query) -> None:

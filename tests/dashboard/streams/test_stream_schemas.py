@@ -118,6 +118,7 @@ def test_an_event_time_without_a_name_is_refused(browser: Client, sf: Cluster) -
                 stream="birds", event_time="#2")  # fmt: skip
     answer = browser.post(f"{STREAMS}new/", sent)
     assert (answer.status_code, "here is no column #2" in text(answer)) == (422, True)
+    assert '<option value="#2" selected>' in text(answer)
     assert not Stream.objects.filter(name="birds").exists()
 
 

@@ -13,12 +13,13 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import Cluster, Proposal, Query, QueryStream, Stream, Task
+from controlplane.models import Alert, Cluster, Proposal, Query, QueryStream, Stream, Task
 from controlplane.processes.runtime import checks
 from controlplane.proposals import claims, decisions, requests
 from dashboard.site import server_error
 from tests.dashboard.conftest import browser_of
 from tests.support import cluster as made
+from tests.support.alerting import firing
 from tests.support.texts import SUMMARY_TEXT
 from tests.support.watching import AGES
 
@@ -212,6 +213,24 @@ def test_the_url_filters_and_sorts_queries(
 ) -> None:
     content = viewing.get(f"/clusters/sf/queries/{filters}").content.decode()
     assert re.findall(r"data-open>([^<]*)<", content) == names
+
+
+def test_the_list_of_streams_begins_with_the_alert_about_their_topics(
+    viewing: Client, sf: Cluster
+) -> None:
+    alert = firing(sf, "topics", value=90.0, limit=60.0, detail="s0 is 90 s behind its topic")
+    for acknowledged, grade in ((None, "bad"), (timezone.now(), "warn")):
+        Alert.objects.update(acknowledged_at=acknowledged)
+        headline = viewing.get("/clusters/sf/streams/").context["headline"]
+        assert (headline.what, headline.grade) == (alert.detail, grade)
+        assert headline.link == f"/clusters/sf/alerts/{alert.pk}/"
+
+
+def test_a_rate_that_is_not_measured_leads_nowhere(viewing: Client, sf: Cluster) -> None:
+    explained = 'data-explain="stream:s0"'
+    assert explained not in viewing.get("/clusters/sf/streams/").content.decode()
+    Stream.objects.filter(name="s0").update(rate=5.0)
+    assert explained in viewing.get("/clusters/sf/streams/").content.decode()
 
 
 @pytest.mark.parametrize(

@@ -198,10 +198,9 @@ def test_statements_have_limits(
     with pytest.raises(Conflict, match="MiB") as large:
         run_statement(viewer, counts.cluster, "SELECT a.* FROM counts a, counts b")
     assert large.value.code == "too_large"
-    monkeypatch.setattr(runs, "MAX_S", 0.5)
     bomb = "SELECT count(*) FROM counts a, counts b, counts c, counts d, counts e"
     with pytest.raises(Conflict) as late:
-        run_statement(viewer, counts.cluster, bomb)
+        run_statement(viewer, counts.cluster, bomb, 0.5)
     assert late.value.code == "too_long"
     doubled = "WITH a AS (SELECT station || station || station || station AS s FROM counts)"
     for name, other in zip("bcdefgh", "abcdefg", strict=True):
@@ -235,6 +234,6 @@ def test_few_statements_run_at_once(
 ) -> None:
     monkeypatch.setattr(runs, "_FREE", threading.BoundedSemaphore(1))
     monkeypatch.setattr(runs, "_WAIT_S", 0.0)
-    with runs._slot(), pytest.raises(Busy):
+    with runs._slot(0.0), pytest.raises(Busy):
         run_statement(viewer, counts.cluster, "SELECT n FROM counts")
     assert rows(viewer, counts, "SELECT count(*) FROM counts") == [[300]]

@@ -9,7 +9,7 @@ import pytest
 from controlplane.background import ingestion
 from controlplane.models import Cluster, SeriesPeriod
 from controlplane.policies.settings import PolicySettings
-from controlplane.telemetry.arrivals.catching_up import SERIES, catching_up, input_share
+from controlplane.telemetry.arrivals.catching_up import SERIES, catching_up, input_share, waited
 from controlplane.telemetry.grid import Grid
 from controlplane.telemetry.samples import PreviousBatch, sample_of
 from controlplane.watch.cycle import watch_cluster
@@ -122,6 +122,20 @@ def test_a_clock_that_is_set_back_makes_no_rate() -> None:
     row = telemetry(2, 5_000)
     ahead = sample_of(row, PreviousBatch(3_600_000, 2_000), [500.0, 500.0])
     assert (ahead["span_s"], ahead["in"]) == (2.0, 50.0)
+
+
+def test_the_records_of_the_first_batch_came_while_the_oldest_ones_waited() -> None:
+    """Not all of them in one trigger, which made an imbalance of several hundred percent."""
+    row = telemetry(2, 5_000) | {"latency": {"n": 9, "p50": 9e3, "p95": 19e3, "p99": 20e3}}
+    first = sample_of(row, PreviousBatch(None, 2_000), [500.0, 500.0])
+    assert (first["span_s"], first["in"]) == (20.0, 5.0)
+
+
+def test_records_that_waited_show_no_load() -> None:
+    """Those of the first batch, whose arrival is not known, and those of a minute's outage."""
+    grid = batches([sample(None, 400.0), sample(100.0, 100.0), sample(100.0, 5.0, 60.0)])
+    assert waited(grid, TRIGGER_MS).tolist() == [True, False, True]
+    assert waited(grid, TRIGGER_MS, seconds=60).tolist() == [True, False, False]
 
 
 @pytest.mark.django_db

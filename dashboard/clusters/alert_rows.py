@@ -15,8 +15,8 @@ from controlplane.explain import Explanation, subject_of_measure
 from controlplane.models import Alert
 from controlplane.numbers import clock, raised
 from dashboard.figures.parts import ms
-from dashboard.fleet.rows import Chip
 from dashboard.frame.headline import NO_CAUSE, Headline
+from dashboard.frame.tile import Chip
 
 CHIPS: Final = {
     AlertStatus.FIRING: Chip("Firing", "bad"),
