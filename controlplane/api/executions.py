@@ -43,10 +43,7 @@ class StepOut(
     version: int | None = below("version.version")
     seconds: float
 
-    @staticmethod
-    def resolve_seconds(row: Step) -> float:
-        """Return how long it took, or takes until now."""
-        return step_seconds(row)
+    resolve_seconds = staticmethod(step_seconds)
 
 
 _EXECUTION: Any = columns_of(

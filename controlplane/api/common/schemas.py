@@ -12,7 +12,7 @@ from types import MappingProxyType, UnionType
 from typing import Annotated, Any, Final, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from django.db import models
-from ninja import Schema
+from ninja import Query, Schema
 from ninja.orm.fields import TYPES
 from pydantic import (
     AliasPath,
@@ -34,6 +34,8 @@ from controlplane.pagination.columns import Columns, terminal_names
 LARGEST: Final = 2**63 - 1
 # Of a request: with a time zone, as the years 1 to 9999 in UTC have it.
 Time = Annotated[AwareDatetime, IN_CALENDAR]
+# Of a request without a body: why it is made, for the audit log.
+Reason = Annotated[str, Query(max_length=2000)]
 
 
 def columns_of(
