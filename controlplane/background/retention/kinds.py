@@ -3,6 +3,7 @@
 Housekeeping, the page System, API, command line and docs/operations/limits.md are derived from it.
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +23,8 @@ from controlplane.planners.shedding import history as shedding_history
 from controlplane.policies.exclusions import prune_exclusions
 from controlplane.results import edge_periods, retention
 from controlplane.telemetry import series
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,22 @@ KINDS: Final = (
     RetentionKind("audit log", ("AuditEntry",), "{} days, 0 for ever", history.prune_audit,
         "AUDIT_DAYS", "WEIR_AUDIT_DAYS", "the hash of the last deleted entry"),
 )  # fmt: skip
+
+
+def prune_all(now: datetime) -> list[str]:
+    """Delete what is kept no longer; return the names of the kinds that failed.
+
+    An error in one kind does not affect the others.
+    """
+    failed = []
+    for kind in KINDS:
+        try:
+            kind.prune(now)
+        except Exception:
+            # The next pass retries.
+            logger.exception("Housekeeping of %s failed", kind.name)
+            failed.append(kind.name)
+    return failed
 
 
 @dataclass(frozen=True, slots=True)
