@@ -27,7 +27,7 @@ from algorithms.partitioning.groupings.frequency_aware import FrequencyAware
 from algorithms.partitioning.recommendation import Recommend, RecommendationProblem
 from algorithms.partitioning.replay import ReplayProblem, SampledKeys
 from algorithms.placement.improve import Improve, ImproveProblem, MeasureLimits
-from algorithms.placement.online import LeastCost, LeastCostWithinLoads, LoadLimits, OnlineState
+from algorithms.placement.online import LeastCostWithinLoads, LoadLimits, OnlineState
 from algorithms.placement.planner import FROM_NOTHING
 from algorithms.placement.problem import PlacementProblem
 from algorithms.shedding.lp import Lp
@@ -118,7 +118,6 @@ def _migrate() -> None:
 def _live() -> None:
     """Place a query, and count the readers of a server."""
     state = OnlineState.from_counts(2, _RATES, np.array([1, 0]), [(0, 0, 1)])
-    LeastCost().place(state, [0])
     LeastCostWithinLoads(np.ones(2), LoadLimits(0.2, 1.0)).place(state, [0])
 
 

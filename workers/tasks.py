@@ -12,7 +12,7 @@ from controlplane import watch as watch_loops
 from controlplane.access import audit_chain
 from controlplane.alerts import evaluation
 from controlplane.background import reconcile as reconciliation
-from controlplane.background.retention import housekeeping
+from controlplane.background.retention.kinds import prune_all
 from controlplane.background.table_statistics import update_statistics
 from controlplane.cluster_spec import following
 from controlplane.clusters import demo
@@ -155,7 +155,7 @@ def reconcile_demo_scenarios() -> None:
 @shared_task(name=PRUNE)
 def prune() -> None:
     """Delete what is kept no longer."""
-    housekeeping.prune_all(timezone.now())
+    prune_all(timezone.now())
     demo.renew_token()
     forget_instances(redis_client(), now_ms())
 

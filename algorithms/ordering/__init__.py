@@ -6,5 +6,3 @@ can stop after each move.
 
 from algorithms.ordering.greedy import order_moves
 from algorithms.ordering.problem import SLACK, MoveSet, Order, WorkUnits
-
-__all__ = ["SLACK", "MoveSet", "Order", "WorkUnits", "order_moves"]

@@ -2,5 +2,3 @@
 
 from algorithms.subset.problem import SubsetProblem, Value
 from algorithms.subset.selection import ChosenMoves, choose
-
-__all__ = ["ChosenMoves", "SubsetProblem", "Value", "choose"]

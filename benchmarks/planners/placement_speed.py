@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from algorithms.errors import PlanningError
+from algorithms.lab.placement.arrivals import choose
 from algorithms.lab.placement.states import state_of
 from algorithms.lab.registry import PLACEMENT, algorithms
 from algorithms.placement.online import LeastCost
@@ -56,7 +57,7 @@ def report_one_arrival(repeats: int) -> None:
     arriving = instance.sources_of(7).tolist()
     state = state_of(placement, instance, assignment)
     load = median_seconds(lambda: state_of(placement, instance, assignment), 10 * repeats)
-    place = median_seconds(lambda: placement.choose(state, arriving), 100 * repeats)
+    place = median_seconds(lambda: choose(placement, state, arriving), 100 * repeats)
     print(f"{'state of 10,000 live queries, in bulk':44} {load * 1e3:10.2f} ms")
     print(f"{'one arrival at 10,000 live queries':44} {place * 1e3:10.3f} ms")
 

@@ -1,5 +1,3 @@
 """The REST API under /api/v1: sessions with CSRF for browsers, bearer tokens for scripts."""
 
 from controlplane.api.application import api
-
-__all__ = ["api"]

@@ -45,20 +45,9 @@ class AlertOut(
     title: str
     unit: str
 
-    @staticmethod
-    def resolve_state(row: Alert) -> str:
-        """Return the state at present."""
-        return str(status_of(row, timezone.now()))
-
-    @staticmethod
-    def resolve_title(row: Alert) -> str:
-        """Return what the alert states."""
-        return title_of(row.subject)
-
-    @staticmethod
-    def resolve_unit(row: Alert) -> str:
-        """Return the unit of value, worst and limit."""
-        return unit_of(row.subject)
+    resolve_state = staticmethod(lambda row: str(status_of(row, timezone.now())))
+    resolve_title = staticmethod(lambda row: title_of(row.subject))
+    resolve_unit = staticmethod(lambda row: unit_of(row.subject))
 
 
 AlertPage = list_of("AlertPage", alerts=AlertOut)

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
+from pydantic import AliasChoices, Field
 
 from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.schemas import ListOut, below, columns_of, fields_of, shown
@@ -43,15 +44,13 @@ class StepOut(
     version: int | None = below("version.version")
     seconds: float
 
-    @staticmethod
-    def resolve_seconds(row: Step) -> float:
-        """Return how long it took, or takes until now."""
-        return step_seconds(row)
+    resolve_seconds = staticmethod(step_seconds)
 
 
 _EXECUTION: Any = columns_of(
     Execution,
     "proposal direction done undone not_before cap cap_reason last_step started_at finished_at",
+    under="execution",
     rollback_cost=dict[str, Any],
 )
 
@@ -63,8 +62,9 @@ class RunningOut(fields_of(Progress, without="execution total", base=_EXECUTION)
     ones of total_actions, applied or skipped as they could not be applied.
     """
 
-    state: str
-    total_actions: int
+    state: str = below("execution.proposal.state")
+    # A list of steps has a total of its own.
+    total_actions: int = Field(validation_alias=AliasChoices("total_actions", "total"))
     share: float
     waits: str
 
@@ -103,8 +103,7 @@ _SHOWN = {"responses": {200: {"content": {"application/json": {"example": _EXAMP
 def running_execution(request: HttpRequest, slug: str) -> Any:
     """Return the execution that is under way on the cluster, null while there is none."""
     cluster = cluster_of(request)
-    progress = running([cluster.pk]).get(cluster.pk)
-    return _progress_values(progress) if progress is not None else None
+    return running([cluster.pk]).get(cluster.pk)
 
 
 @router.get(
@@ -115,18 +114,6 @@ def get_execution(request: HttpRequest, response: HttpResponse, slug: str, pk: i
     """Return the progress of a proposal's execution; query parameters cursor, limit: its steps."""
     execution = execution_of(proposal_without_plan(cluster_of(request), pk))
     steps = listed(request, response, steps_listing(execution), "step_rows")
-    return _progress_values(progress_of(execution)) | steps
-
-
-def _progress_values(progress: Progress) -> dict[str, Any]:
-    """Return a progress and its execution as one value."""
-    row = progress.execution
-    return {
-        **{name: getattr(row, name) for name in _EXECUTION.model_fields},
-        **vars(progress),
-        "proposal_id": row.proposal_id,
-        "state": row.proposal.state,
-        "total_actions": progress.total,
-        "share": progress.share,
-        "waits": progress.waits,
-    }
+    progress = progress_of(execution)
+    own = {"share": progress.share, "waits": progress.waits, "total_actions": progress.total}
+    return vars(progress) | own | steps

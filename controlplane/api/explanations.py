@@ -60,10 +60,7 @@ class ExplanationOut(
     ranked: list[RankedChangeOut]
     remedies: list[RemedyOut]
 
-    @staticmethod
-    def resolve_subject(row: Explanation) -> str:
-        """Return the text of the subject."""
-        return str(row.subject)
+    resolve_subject = staticmethod(lambda row: str(row.subject))
 
 
 @router.get("/{slug}/explanations/{subject}", response=ExplanationOut)

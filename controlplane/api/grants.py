@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router, Status
+from ninja import Router, Status
 from pydantic import AliasPath, Field
 
 from controlplane.access import grants
@@ -12,6 +12,7 @@ from controlplane.access.roles import ADMIN
 from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.schemas import (
     ListOut,
+    Reason,
     ReasonIn,
     below,
     columns_of,
@@ -74,11 +75,7 @@ def grant_everywhere(request: HttpRequest, user: str, body: GrantIn) -> Any:
 
 
 @router.delete("/{user}", response={204: None})
-def revoke_everywhere(
-    request: HttpRequest,
-    user: str,
-    reason: str = Query("", max_length=2000),  # type: ignore[type-arg]
-) -> Any:
+def revoke_everywhere(request: HttpRequest, user: str, reason: Reason = "") -> Any:
     """Revoke a user's grant for all clusters. Requires the role admin.
 
     409 (last_admin) if nobody would be admin afterwards.
@@ -99,12 +96,7 @@ def grant_on_cluster(request: HttpRequest, slug: str, user: str, body: GrantIn) 
 
 
 @of_cluster.delete("/{slug}/grants/{user}", response={204: None})
-def revoke_on_cluster(
-    request: HttpRequest,
-    slug: str,
-    user: str,
-    reason: str = Query("", max_length=2000),  # type: ignore[type-arg]
-) -> Any:
+def revoke_on_cluster(request: HttpRequest, slug: str, user: str, reason: Reason = "") -> Any:
     """Revoke a user's grant on a cluster. Requires the role admin on the cluster.
 
     409 (last_admin) if nobody would be admin afterwards.

@@ -73,15 +73,8 @@ class BlackoutOut(
     description: str
     until: datetime | None
 
-    @staticmethod
-    def resolve_description(row: Blackout) -> str:
-        """Return the cron line in words."""
-        return cron_text(row.cron) if row.cron else ""
-
-    @staticmethod
-    def resolve_until(row: Blackout) -> datetime | None:
-        """Return the end of the blackout, null if it is not in effect."""
-        return blackout_until(row, timezone.now())
+    resolve_description = staticmethod(lambda row: cron_text(row.cron) if row.cron else "")
+    resolve_until = staticmethod(lambda row: blackout_until(row, timezone.now()))
 
 
 class ExclusionIn(ReasonIn):
@@ -103,10 +96,7 @@ class DecisionOut(listed_columns_of(Decision, COLUMNS)):  # type: ignore[misc]
 
     about: str
 
-    @staticmethod
-    def resolve_about(row: Decision) -> str:
-        """Return what the code means."""
-        return CODES[row.code].about if row.code in CODES else ""
+    resolve_about = staticmethod(lambda row: CODES[row.code].about if row.code in CODES else "")
 
 
 DecisionPage = list_of("DecisionPage", decisions=DecisionOut)

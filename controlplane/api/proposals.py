@@ -170,16 +170,9 @@ class ProposalRow(
     snapshot: str | None = below("snapshot_row_id")
     waits: str
 
-    @staticmethod
-    def resolve_action_count(row: Proposal) -> int | None:
-        """Return how many actions it has, without reading them."""
-        count: int | None = row.predicted.get("actions")
-        return count
-
-    @staticmethod
-    def resolve_waits(row: Proposal) -> str:
-        """Return why it waits."""
-        return waits_of(row)
+    # Without reading them.
+    resolve_action_count = staticmethod(lambda row: row.predicted.get("actions"))
+    resolve_waits = staticmethod(waits_of)
 
 
 class ProposalOut(ProposalRow):
@@ -191,10 +184,7 @@ class ProposalOut(ProposalRow):
     allowed: list[VerbOut]
     lock: ApprovalLock | None
 
-    @staticmethod
-    def resolve_lock(row: Proposal) -> ApprovalLock | None:
-        """Return why it cannot be approved."""
-        return lock_of(row)
+    resolve_lock = staticmethod(lock_of)
 
     @staticmethod
     def resolve_allowed(row: Proposal, context: Mapping[str, Any]) -> list[Verb]:

@@ -3,11 +3,11 @@
 from typing import Any
 
 from django.http import HttpRequest
-from ninja import Query, Router, Schema, Status
+from ninja import Router, Schema, Status
 
 from controlplane.access.logins import login_sessions, second_factor
 from controlplane.access.roles import ADMIN
-from controlplane.api.common.schemas import ReasonIn
+from controlplane.api.common.schemas import Reason, ReasonIn
 from controlplane.api.common.security import caller, open_to
 
 router = Router(tags=["access"], auth=open_to(ADMIN))
@@ -29,11 +29,7 @@ def end_sessions(request: HttpRequest, user: str, body: ReasonIn) -> Any:
 
 
 @router.delete("/{user}/second-factor", response={204: None})
-def remove_second_factor(
-    request: HttpRequest,
-    user: str,
-    reason: str = Query("", max_length=2000),  # type: ignore[type-arg]
-) -> Any:
+def remove_second_factor(request: HttpRequest, user: str, reason: Reason = "") -> Any:
     """Remove the second factor of a user who lost it, and end the user's sessions.
 
     Requires the role admin on all clusters, and a session in which the user has confirmed to be

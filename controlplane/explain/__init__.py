@@ -9,15 +9,3 @@ from controlplane.explain.subjects import (
     subject_of_measure,
 )
 from controlplane.explain.values import Explanation
-
-__all__ = [
-    "Cause",
-    "CauseCode",
-    "Explanation",
-    "ExplanationSubject",
-    "SubjectKind",
-    "explain",
-    "likely_causes",
-    "parse_subject",
-    "subject_of_measure",
-]

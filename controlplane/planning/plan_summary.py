@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from controlplane.formats.json_values import JsonValue
 from controlplane.plans.plan import PlannedAction, task_moves
@@ -67,11 +67,6 @@ class PlanSummary(JsonValue):
     def peak(self) -> float | None:
         """Return the largest imbalance during the execution, None without actions."""
         return max(self.imbalance, default=None)
-
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """Return the summary that `to_json` wrote, an empty one without a plan."""
-        return cls(**{**row, "flows": [Flow(**flow) for flow in row.get("flows", ())]})
 
 
 def queries_of(plan: Iterable[PlannedAction]) -> int:

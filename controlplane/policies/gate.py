@@ -5,10 +5,11 @@ further above. A plan that takes tasks off inactive nodes passes at any cost.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, Self
 
+from controlplane.formats.json_values import JsonValue
 from controlplane.models import Proposal
 from controlplane.planning.adapters import improved_by
 from controlplane.planning.computation import Computed
@@ -77,7 +78,7 @@ class BetterParameter:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Judgement(JsonValue):
     """Why a plan is not offered, and what would help.
 
     `changes`: what decides, the best reachable value of each aim included; `left_out`: the number
@@ -95,20 +96,6 @@ class Judgement:
     def with_better(self, better: BetterParameter) -> "Judgement":
         """Return the judgement with another parameter that helps."""
         return replace(self, better=better, next_step=NextStep.PARAMETER)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the judgement as JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> "Judgement | None":
-        """Return the judgement that `to_json` wrote, None for an empty row."""
-        if not row:
-            return None
-        named = {"code": GateCode(row["code"]), "next_step": NextStep(row["next_step"])}
-        changes = tuple(Change(**change) for change in row["changes"])
-        better = BetterParameter(**row["better"]) if row["better"] else None
-        return cls(**{**row, **named, "changes": changes, "better": better})
 
 
 @dataclass(frozen=True)

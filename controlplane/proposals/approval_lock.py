@@ -77,7 +77,7 @@ def lock_of(proposal: Proposal, policy: PolicySettings | None = None) -> Approva
     if proposal.state != Proposal.State.READY:
         return None
     policy, actions = policy or policy_of(proposal.cluster), proposal.predicted.get("actions", 0)
-    return approval_lock(Review.from_json(proposal.review), policy, int(actions))
+    return approval_lock(Review.stored(proposal.review), policy, int(actions))
 
 
 def require_unlocked(
@@ -89,7 +89,7 @@ def require_unlocked(
     those of `LockCode`, and effect_changed if the number differs by more than a twentieth (data:
     applicable, named).
     """
-    review = Review.from_json(row)
+    review = Review.stored(row)
     lock = approval_lock(review, policy, actions)
     if lock is not None:
         raise Conflict(lock.code, f"It cannot be approved: {lock}", lock.to_json())

@@ -54,7 +54,7 @@ def checks_of(proposal: Proposal, outcome: Outcome, policy: PolicySettings) -> l
     """Return the checks of a proposal with a plan that waits for its approval or its start."""
     return [
         *_of_plan(outcome, policy),
-        *_of_drift(Review.from_json(proposal.review), policy),
+        *_of_drift(Review.stored(proposal.review), policy),
         *_of_approval(proposal),
     ]
 

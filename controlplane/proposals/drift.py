@@ -230,7 +230,7 @@ def _obstacles(proposal: Proposal, done: int, ended: int) -> Mapping[str, int]:
 
     `ended`: how many queries of the snapshot do not run any more.
     """
-    last = Review.from_json(proposal.review)
+    last = Review.stored(proposal.review)
     # Obstacles change with the routing version, and with the end of a query shortly before it.
     if last is not None and not done and not ended:
         present = Cluster.objects.filter(pk=proposal.cluster_id, routing_version=last.version)

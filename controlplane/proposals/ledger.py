@@ -123,7 +123,7 @@ def _write(execution: Execution, samples: Grid, now: datetime) -> bool:
     measurements = _measured(execution, steps, samples)
     figures = _known(latency_ms=latency, dropped=_dropped(before))
     # As it was when it was approved, not when it was computed.
-    shown = Review.from_json(proposal.review) or proposal
+    shown = Review.stored(proposal.review) or proposal
     known = cluster_values(shown.before) | figures | without
     effects = Assessment.of(known, measurements, without_error, _limits(proposal))
     with transaction.atomic():

@@ -124,7 +124,7 @@ def outcome_of(
     """Return the outcome of a proposal with a plan, with its last review while it waits."""
     policy = policy or policy_of(proposal.cluster)
     waits = proposal.state in (Proposal.State.READY, Proposal.State.APPROVED)
-    review = Review.from_json(proposal.review) if waits else None
+    review = Review.stored(proposal.review) if waits else None
     predicted = proposal.predicted
     actions = int(predicted.get("actions", 0))
     lock = lock_of(proposal, policy)

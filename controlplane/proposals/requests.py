@@ -200,7 +200,7 @@ def request_again(actor: Actor, proposal: Proposal, *, better: bool = False) -> 
         with transaction.atomic():
             need = estimate_moves(proposal.cluster)
             return _submitted(actor, proposal.cluster, plan, need, base=proposal)
-    judgement = Judgement.from_json(proposal.judgement)
+    judgement = Judgement.stored(proposal.judgement)
     known = judgement.better if judgement is not None and better else None
     changed = {known.parameter: known.value} if known and not known.is_limit else {}
     return request(

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.utils import timezone
 
+from controlplane.formats.json_values import JsonValue
 from controlplane.models import Proposal
 from controlplane.planning.adapters import input_readers, own_measures
 from controlplane.planning.manual import MANUAL
@@ -21,7 +22,7 @@ from controlplane.topology.applicability import Obstacle, count_obstacles, obsta
 
 
 @dataclass(frozen=True)
-class Review:
+class Review(JsonValue):
     """The present effect of a plan.
 
     `version`: the routing version of the computation, which ended `at` (ISO 8601) after `took_s`
@@ -42,15 +43,6 @@ class Review:
     gain_lost: float | None
     queries: int
     drift: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the review as JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> "Review | None":
-        """Return the review that `to_json` wrote, None for an empty row."""
-        return cls(**row) if row else None
 
 
 def review(proposal: Proposal) -> Review:

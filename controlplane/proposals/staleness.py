@@ -106,7 +106,7 @@ def _keep_drift(proposal: Proposal, drift: Drift) -> None:
 
 
 def _is_due(proposal: Proposal, now: datetime) -> bool:
-    last = Review.from_json(proposal.review)
+    last = Review.stored(proposal.review)
     if last is None:
         return now - proposal.requested_at >= EVERY
     pause = max(EVERY, timedelta(seconds=TIMES * last.took_s))

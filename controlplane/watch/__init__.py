@@ -5,14 +5,3 @@ from controlplane.watch.cycle import situation_of, watch_all, watch_cluster
 from controlplane.watch.decision_log import prune
 from controlplane.watch.loops import all_loops
 from controlplane.watch.review import review_proposal
-
-__all__ = [
-    "CODES",
-    "DecisionCode",
-    "all_loops",
-    "prune",
-    "review_proposal",
-    "situation_of",
-    "watch_all",
-    "watch_cluster",
-]

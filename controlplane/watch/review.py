@@ -122,7 +122,7 @@ def _review(proposal: Proposal, now: datetime) -> tuple[str, LoopDecision]:
     requester = loop_named(loop)
     if requester is not None and requester.confirm is not None:
         requester.confirm(proposal)
-    judgement = Judgement.from_json(proposal.judgement)
+    judgement = Judgement.stored(proposal.judgement)
     assert judgement is not None, "the gate has decided the plan"
     return loop, _refused(proposal, judgement, gate.least)
 

@@ -22,6 +22,3 @@ _BY_LABEL: Final = {term.word.lower(): term for term in FIGURES} | _EXPLAINED
 def term_of(label: str) -> Term | None:
     """Return the term that explains a label of a page, None if the glossary has none."""
     return _BY_LABEL.get(label.strip().lower())
-
-
-__all__ = ["FIGURES", "MEASURES", "WORDS", "Term", "term_of"]

@@ -1,5 +1,3 @@
 """What all list pages share: parameters of the address, filter bar, saved views, files."""
 
 from dashboard.lists.parameters import EXPLAIN, list_filters, page_number, require_known
-
-__all__ = ("EXPLAIN", "list_filters", "page_number", "require_known")

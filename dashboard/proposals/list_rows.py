@@ -55,7 +55,7 @@ def list_row(proposal: Proposal, policy: PolicySettings) -> dict[str, Any]:
     # The aim of a repair is not a measure.
     (aim,) = proposal.aims if len(proposal.aims) == 1 else ("",)
     aimed = aim if aim in all_measures() else ""
-    refusal = Judgement.from_json(proposal.judgement)
+    refusal = Judgement.stored(proposal.judgement)
     # What was computed and is not offered gains nothing.
     is_offered = outcome is not None and refusal is None
     is_waiting = is_offered and proposal.state in (State.READY, State.APPROVED)

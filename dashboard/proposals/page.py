@@ -61,7 +61,7 @@ def page_context(actor: Actor, cluster: Cluster, proposal: Proposal) -> dict[str
     if execution is not None:
         execution.proposal = proposal
     grade, icon = STATE_CHIPS[proposal.state]
-    judgement = Judgement.from_json(proposal.judgement)
+    judgement = Judgement.stored(proposal.judgement)
     better = judgement.better if judgement is not None else None
     return {
         "proposal": proposal,
@@ -105,7 +105,7 @@ def _plan(cluster: Cluster, proposal: Proposal, policy: PolicySettings) -> dict[
     summary, names = PlanSummary.from_json(proposal.summary), node_names(cluster)
     outcome = outcome_of(proposal, summary, policy)
     waits = proposal.state in _WAITS
-    review = Review.from_json(proposal.review) if waits else None
+    review = Review.stored(proposal.review) if waits else None
     before, after = (review.before, review.after) if review else (proposal.before, proposal.after)
     loads = load_rows(before, after, cluster, names)
     rows = loads["rows"] if loads else []

@@ -178,7 +178,7 @@ def _joined(rows: Sequence[MeasureEffect]) -> str:
 
 def no_better_plan(proposal: Proposal) -> Headline:
     """Return the headline: what was reachable at best, and what would help."""
-    judgement = Judgement.from_json(proposal.judgement)
+    judgement = Judgement.stored(proposal.judgement)
     assert judgement is not None, "the gate has decided the plan"
     reached = "; ".join(filter(None, map(_change_text, judgement.changes)))
     what = f"No better plan. {_WHY[judgement.code]}"

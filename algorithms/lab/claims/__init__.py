@@ -1,5 +1,3 @@
 """Claims of papers about their figures, and the checks that decide them from a run's table."""
 
 from algorithms.lab.claims.claim import Check, Claim, Decided, Finding, Outcome, Results, decide
-
-__all__ = ["Check", "Claim", "Decided", "Finding", "Outcome", "Results", "decide"]

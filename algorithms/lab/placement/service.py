@@ -4,6 +4,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
 from algorithms.errors import BadProblem
+from algorithms.lab.placement.arrivals import place_sorted
 from algorithms.lab.placement.servers import add_server, check_removable, remove_server
 from algorithms.placement.online.pipeline import OnlinePlacement
 from algorithms.placement.online.state import OnlineState
@@ -44,7 +45,7 @@ class PlacementService:
             raise BadProblem(f"query {query!r}", "is placed already")
         wanted = self.state.sources(sources)
         arrival = self.state.arrivals
-        server = self.algorithm.place_sorted(self.state, wanted)
+        server = place_sorted(self.algorithm, self.state, wanted)
         self._homes[query] = _Home(server, wanted, arrival)
         return server
 
@@ -71,7 +72,7 @@ class PlacementService:
         moved = {}
         for arrival, query in orphans:
             sources = self._homes[query].sources
-            moved[query] = self.algorithm.place_sorted(self.state, sources)
+            moved[query] = place_sorted(self.algorithm, self.state, sources)
             self._homes[query] = _Home(moved[query], sources, arrival)
         return moved
 

@@ -2,13 +2,3 @@
 
 from algorithms.placement.improve.problem import ImproveProblem, Measured, MeasureLimits, MoveBudget
 from algorithms.placement.improve.search import Goal, Improve, Improvement
-
-__all__ = [
-    "Goal",
-    "Improve",
-    "ImproveProblem",
-    "Improvement",
-    "MeasureLimits",
-    "Measured",
-    "MoveBudget",
-]

@@ -1,5 +1,3 @@
 """The offline algorithms of section 4: all queries are known in advance."""
 
 from algorithms.placement.offline.rules import IncrementalCost, Mms, Mqp, OffRand, SingleSource
-
-__all__ = ["IncrementalCost", "Mms", "Mqp", "OffRand", "SingleSource"]

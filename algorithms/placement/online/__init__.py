@@ -5,15 +5,3 @@ from algorithms.placement.online.pipeline import OnlinePlacement
 from algorithms.placement.online.reservation import Reservation
 from algorithms.placement.online.rules import LeastCost, LeastQueryTypes, LeastSource, OnRand
 from algorithms.placement.online.state import OnlineState
-
-__all__ = [
-    "LeastCost",
-    "LeastCostWithinLoads",
-    "LeastQueryTypes",
-    "LeastSource",
-    "LoadLimits",
-    "OnRand",
-    "OnlinePlacement",
-    "OnlineState",
-    "Reservation",
-]

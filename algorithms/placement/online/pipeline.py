@@ -1,4 +1,4 @@
-"""The pipeline of Figure 2 that all online algorithms share, for one query and for many.
+"""The pipeline of Figure 2 that all online algorithms share.
 
 The servers that keep the balance constraint, of those the ones of the best metric, of those the
 least loaded, of those the lowest number. The parameters are in the algorithm, the state of
@@ -6,16 +6,15 @@ the cluster is in an `OnlineState`.
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from algorithms.placement.balance import even_caps, online_caps
-from algorithms.placement.online.board import expect
-from algorithms.placement.online.replay import apply_events, take, take_all_by_cost
-from algorithms.placement.online.server_choice import LEAST_COST, LEAST_COST_RARE, choose_server
+from algorithms.placement.online.replay import apply_events, take_all_by_cost
+from algorithms.placement.online.server_choice import LEAST_COST, LEAST_COST_RARE
 from algorithms.placement.online.state import OnlineState
 from algorithms.placement.problem import MAX_ALPHA, PlacementProblem, relative_slack
 from algorithms.placement.result import PlacementPlan, measure
@@ -64,32 +63,6 @@ class OnlinePlacement(Parameters):
         caps = online_caps(queries, capacities, self.nu, self.alpha)
         return np.maximum(caps, even_caps(queries, capacities))
 
-    def choose(self, state: OnlineState, sources: Iterable[int]) -> int:
-        """Return the server for an arriving query, without a change of the state.
-
-        Raises `BadProblem` when the query reads nothing or an unknown source, `ValueError` when
-        the state does not count query types and the algorithm needs them.
-        """
-        wanted = state.sources(sources)
-        kind = self._kind(state, wanted)
-        state.expect(self.nu, self.alpha)
-        expect(state.board)
-        return int(choose_server(state.board, self.rule, self.draws_from, wanted, kind))
-
-    def place(self, state: OnlineState, sources: Iterable[int]) -> int:
-        """Return the server for an arriving query, and count the query in the state.
-
-        Raises as `choose` does.
-        """
-        return self.place_sorted(state, state.sources(sources))
-
-    def place_sorted(self, state: OnlineState, sources: SmallInts) -> int:
-        """Place a query whose sources are as `OnlineState.sources` returns them."""
-        kind = self._kind(state, sources)
-        state.expect(self.nu, self.alpha)
-        state.have_room(len(sources))
-        return int(take(state.board, self.rule, self.draws_from, sources, kind))
-
     def solve(self, problem: PlacementProblem, progress: Progress = silent) -> PlacementPlan:
         """Place the queries of `problem` one after the other, as if each were the last.
 
@@ -126,13 +99,6 @@ class OnlinePlacement(Parameters):
         state.know_types(problem)
         state.expect(self.nu, self.alpha, problem.queries + 1)
         return state
-
-    def _kind(self, state: OnlineState, sources: SmallInts) -> int:
-        if not self.needs_kinds:
-            return -1
-        if not state.with_kinds:
-            raise ValueError("this state was made without query types (with_kinds)")
-        return state.kind_of(sources)
 
 
 def arrays_of(problem: PlacementProblem, *, with_kinds: bool) -> tuple[Ints, SmallInts, SmallInts]:

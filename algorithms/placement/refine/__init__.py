@@ -1,5 +1,3 @@
 """Refinement of placements within the caps."""
 
 from algorithms.placement.refine.refinement import Refined, refine
-
-__all__ = ["Refined", "refine"]

@@ -13,7 +13,7 @@ from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.health import skipped_batches
 from controlplane.health.disks import FullDisk
 from controlplane.health.losses.decisions import decide
-from controlplane.health.stuck_batches import StuckBatch, losses_of, stuck_batch
+from controlplane.health.stuck_batches import losses_of, stuck_batch
 from controlplane.health.summary import health_of, incident_by_id
 from controlplane.models import ClusterHealth, DriverRestart, Incident, SkippedBatch
 from controlplane.wire.foreign.entries import SkippedEntries
@@ -45,10 +45,7 @@ class FailingBatchOut(Schema):
     records: int = below("attempt.records")
     skip_requested: bool
 
-    @staticmethod
-    def resolve_skip_requested(batch: StuckBatch) -> bool:
-        """Return True if there is a request."""
-        return batch.skipped is not None
+    resolve_skip_requested = staticmethod(lambda batch: batch.skipped is not None)
 
 
 class RestartOut(columns_of(DriverRestart, "at cause detail exit_code batch unread uptime_s")):  # type: ignore[misc]

@@ -11,7 +11,7 @@ from pydantic import Field, create_model
 from controlplane.access.roles import ADMIN
 from controlplane.api.clusters.routes import ClusterOut, router
 from controlplane.api.common.bodies import body_of
-from controlplane.api.common.schemas import ReasonIn, dataclass_schema
+from controlplane.api.common.schemas import Reason, ReasonIn, dataclass_schema
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.cluster_spec.apply import apply_description
 from controlplane.cluster_spec.creation import create_cluster
@@ -99,7 +99,7 @@ def remove_cluster(
     request: HttpRequest,
     slug: str,
     confirm: str = Query(max_length=40),  # type: ignore[type-arg]
-    reason: str = Query("", max_length=2000),  # type: ignore[type-arg]
+    reason: Reason = "",
 ) -> Any:
     """Delete a stopped cluster with its records and results. Requires the role admin.
 
@@ -146,10 +146,7 @@ def get_description_status(request: HttpRequest, slug: str) -> Any:
 
 @descriptions.post("", response=dataclass_schema(ApplyReport), openapi_extra=_WRITE)
 def apply_cluster(
-    request: HttpRequest,
-    apply: bool = False,
-    prune: bool = False,
-    reason: str = Query("", max_length=2000),  # type: ignore[type-arg]
+    request: HttpRequest, apply: bool = False, prune: bool = False, reason: Reason = ""
 ) -> Any:
     """Create or update a cluster as described; without `apply` nothing is changed.
 

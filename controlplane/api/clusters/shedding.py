@@ -11,6 +11,7 @@ from controlplane.api.common.schemas import (
     ReasonIn,
     RequestBody,
     Time,
+    below,
     columns_of,
     dataclass_schema,
     fields_of,
@@ -21,10 +22,9 @@ from controlplane.models import SheddingInterval
 from controlplane.planners.shedding import activation
 from controlplane.planners.shedding.arming import arm, disarm
 from controlplane.planners.shedding.drill import Drill, run_drill
-from controlplane.planners.shedding.episodes import Episode, episodes
+from controlplane.planners.shedding.episodes import episodes
 from controlplane.planners.shedding.history import intervals
 from controlplane.planners.shedding.interval_costs import (
-    IntervalCost,
     IntervalRecords,
     interval_costs,
 )
@@ -35,9 +35,7 @@ from controlplane.planners.shedding.report import (
 
 router = Router(tags=["shedding"])
 _DAY: Final = timedelta(days=1)
-_INTERVAL_COLUMNS: Final = (
-    "rung", "position", "started_at", "ended_at", "read", "dropped", "by_edge", "by_stream",
-)  # fmt: skip
+_INTERVAL: Final = "rung position started_at ended_at read dropped"
 
 
 class LadderOut(
@@ -61,7 +59,8 @@ class LadderOut(
 class IntervalOut(
     columns_of(  # type: ignore[misc]
         SheddingInterval,
-        "rung position started_at ended_at read dropped",
+        _INTERVAL,
+        under="row",
         by_edge=list[list[int]],
         by_stream=list[list[int]],
     )
@@ -78,23 +77,18 @@ class IntervalOut(
     queries: list[dataclass_schema(IntervalRecords)]  # type: ignore[valid-type]
 
 
-class EpisodeOut(fields_of(Episode, without="cost intervals")):  # type: ignore[misc]
+class EpisodeOut(columns_of(SheddingInterval, _INTERVAL, under="cost.row")):  # type: ignore[misc]
     """The time from the first drop until nothing was dropped for two minutes.
 
     rung, position: the highest ones; kept: the mean part of the value of all records, null if it is
     not known. intervals: the newest first; is_over: false while it may go on.
     """
 
-    rung: int
-    position: float
-    started_at: datetime
-    ended_at: datetime
-    read: int
-    dropped: int
     kept: float | None
-    lossy_queries: int
-    queries: list[dataclass_schema(IntervalRecords)]  # type: ignore[valid-type]
+    lossy_queries: int = below("cost.lossy_queries")
+    queries: list[dataclass_schema(IntervalRecords)] = below("cost.queries")  # type: ignore[valid-type]
     intervals: list[IntervalOut]
+    is_over: bool
 
 
 class DrillOut(fields_of(Drill)):  # type: ignore[misc]
@@ -177,8 +171,7 @@ def list_intervals(request: HttpRequest, slug: str, given: RangeIn = _RANGE) -> 
     The newest first, at most 200.
     """
     cluster = cluster_of(request)
-    costs = interval_costs(cluster, intervals(cluster, *given.times()))
-    return [_interval(cost) for cost in costs]
+    return interval_costs(cluster, intervals(cluster, *given.times()))
 
 
 @router.get("/{slug}/shedding/episodes", response=list[EpisodeOut])
@@ -187,21 +180,7 @@ def list_episodes(request: HttpRequest, slug: str, given: RangeIn = _RANGE) -> A
 
     Of at most 1,000 intervals.
     """
-    start, stop = given.times()
-    return [
-        _interval(episode.cost)
-        | {"kept": episode.kept, "is_over": episode.is_over}
-        | {"intervals": [_interval(cost) for cost in episode.intervals]}
-        for episode in episodes(cluster_of(request), start, stop, datetime.now(UTC))
-    ]
-
-
-def _interval(cost: IntervalCost) -> dict[str, Any]:
-    return {name: getattr(cost.row, name) for name in _INTERVAL_COLUMNS} | {
-        "quality_lost": cost.quality_lost,
-        "lossy_queries": cost.lossy_queries,
-        "queries": cost.queries,
-    }
+    return episodes(cluster_of(request), *given.times(), datetime.now(UTC))
 
 
 @router.get("/{slug}/shedding/drill", response=DrillOut)

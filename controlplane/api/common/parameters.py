@@ -10,10 +10,7 @@ class ParameterOut(fields_of(ParameterField, without="type")):  # type: ignore[m
 
     type: str
 
-    @staticmethod
-    def resolve_type(field: ParameterField) -> str:
-        """Return the name of the type."""
-        return field.type.__name__
+    resolve_type = staticmethod(lambda field: field.type.__name__)
 
 
 class EstimateOut(fields_of(ShownEstimate)):  # type: ignore[misc]

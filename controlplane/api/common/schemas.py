@@ -12,7 +12,7 @@ from types import MappingProxyType, UnionType
 from typing import Annotated, Any, Final, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from django.db import models
-from ninja import Schema
+from ninja import Query, Schema
 from ninja.orm.fields import TYPES
 from pydantic import (
     AliasPath,
@@ -34,6 +34,8 @@ from controlplane.pagination.columns import Columns, terminal_names
 LARGEST: Final = 2**63 - 1
 # Of a request: with a time zone, as the years 1 to 9999 in UTC have it.
 Time = Annotated[AwareDatetime, IN_CALENDAR]
+# Of a request without a body: why it is made, for the audit log.
+Reason = Annotated[str, Query(max_length=2000)]
 
 
 def columns_of(
@@ -47,7 +49,7 @@ def columns_of(
 ) -> Any:
     """Return a schema with the named columns of a model, of a relation the id.
 
-    `under`: the attribute of a row that has the model, "" if it is the row itself. `about`: what
+    `under`: the path from a row to the model, "" if it is the row itself. `about`: what
     columns are. `json`: the types of columns that hold JSON.
     """
     columns: dict[str, Any] = {}
@@ -55,7 +57,7 @@ def columns_of(
         column: Any = model._meta.get_field(name)  # noqa: SLF001
         stored = int if column.is_relation else TYPES[column.get_internal_type()]
         kind: Any = json.get(name, stored)
-        alias = AliasPath(under, column.attname) if under else column.attname
+        alias = AliasPath(*under.split("."), column.attname) if under else column.attname
         declared = Field(validation_alias=alias, description=about.get(name))
         columns[name] = (kind | None if column.null else kind, declared)
     return create_model(f"_{model.__name__}", __base__=base, **columns)

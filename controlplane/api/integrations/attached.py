@@ -24,10 +24,9 @@ from controlplane.api.common.schemas import (
 from controlplane.api.common.security import caller, open_to
 from controlplane.formats.moments import shifted
 from controlplane.integrations import attached_jobs
-from controlplane.integrations.attached_advice import Advice, advice_of
+from controlplane.integrations.attached_advice import advice_of
 from controlplane.integrations.attached_list import (
     JobFilters,
-    RunRow,
     job_by_id,
     jobs_listing,
     progress_of,
@@ -79,10 +78,7 @@ class AttachedRunOut(
     detail: str
     last: AttachedProgressOut | None
 
-    @staticmethod
-    def resolve_last(row: RunRow) -> dict[str, Any] | None:
-        """Return the newest progress, None before the first."""
-        return row.query.last or None
+    resolve_last = staticmethod(lambda row: row.query.last or None)
 
 
 class AttachedRunDetailOut(AttachedRunOut):
@@ -90,10 +86,7 @@ class AttachedRunDetailOut(AttachedRunOut):
 
     advice: list[dataclass_schema(Advice)]  # type: ignore[valid-type]
 
-    @staticmethod
-    def resolve_advice(row: RunRow) -> list[Advice]:
-        """Return what its batches suggest."""
-        return advice_of(row.query)
+    resolve_advice = staticmethod(lambda row: advice_of(row.query))
 
 
 class JobOut(

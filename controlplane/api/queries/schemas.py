@@ -1,7 +1,6 @@
 """Schemas of queries with their windows, drop rules, key groupings and aggregator nodes."""
 
 import json
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, Self
 
@@ -9,7 +8,6 @@ from ninja import Schema
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, create_model
 
 from algorithms.partitioning.catalog import GroupingInfo
-from algorithms.vocabulary import ParameterField
 from controlplane.api.common.examples import QUERY_EXAMPLES
 from controlplane.api.common.parameters import ParameterOut
 from controlplane.api.common.schemas import (
@@ -105,10 +103,7 @@ class KeyGroupingOut(fields_of(GroupingInfo, without="needs_times stateful path"
 
     parameters: list[ParameterOut]
 
-    @staticmethod
-    def resolve_parameters(info: GroupingInfo) -> Sequence[ParameterField]:
-        """Return the parameters in the order in which a form shows them."""
-        return info.parameters.fields()
+    resolve_parameters = staticmethod(lambda info: info.parameters.fields())
 
 
 class TasksIn(ReasonIn):

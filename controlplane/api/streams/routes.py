@@ -1,11 +1,12 @@
 """Endpoints of streams: registration, lists and deletion."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Status
 
 from controlplane.api.common.lists import list_parameters, listed
+from controlplane.api.common.schemas import Reason
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.streams.schemas import StreamOut, StreamPage, StreamsIn
 from controlplane.catalog.streams import (
@@ -17,6 +18,7 @@ from controlplane.catalog.streams import (
 from controlplane.cluster_spec.apply_resources import stream_spec
 from controlplane.topology import streams
 
+Confirmation = Annotated[str, Query(max_length=100)]
 router = Router(tags=["streams"])
 
 
@@ -52,11 +54,7 @@ def register_streams(request: HttpRequest, slug: str, body: StreamsIn) -> Any:
 
 @router.delete("/{slug}/streams/{stream}", response={204: None})
 def delete_stream(
-    request: HttpRequest,
-    slug: str,
-    stream: str,
-    confirm: str = Query(max_length=100),  # type: ignore[type-arg]
-    reason: str = Query("", max_length=2000),  # type: ignore[type-arg]
+    request: HttpRequest, slug: str, stream: str, confirm: Confirmation, reason: Reason = ""
 ) -> Any:
     """Delete a stream with its records. Requires the role operator.
 

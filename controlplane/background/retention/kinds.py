@@ -3,6 +3,7 @@
 Housekeeping, the page System, API, command line and docs/operations/limits.md are derived from it.
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +15,7 @@ from controlplane import watch
 from controlplane.access import idempotency
 from controlplane.access.logins import second_factor
 from controlplane.alerts import listing as alerts
-from controlplane.background.retention import history, rows
+from controlplane.background.retention import history
 from controlplane.clusters import scenarios
 from controlplane.integrations import attached_housekeeping, deliveries
 from controlplane.planners.admission import cluster_forecast
@@ -22,6 +23,8 @@ from controlplane.planners.shedding import history as shedding_history
 from controlplane.policies.exclusions import prune_exclusions
 from controlplane.results import edge_periods, retention
 from controlplane.telemetry import series
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +65,16 @@ KINDS: Final = (
         "twice the longest retention of a query, and a number of rows per cluster",
         edge_periods.prune),
     RetentionKind("ended queries", ("Query", "Task", "QueryStream", "Sink", "RefusedResult"),
-        "{} hours after their end, or the retention of their results", rows.prune_queries,
+        "{} hours after their end, or the retention of their results", history.prune_queries,
         "QUERY_RETENTION_HOURS", "WEIR_QUERY_RETENTION_HOURS", "live queries"),
     RetentionKind("windows of results", (), "the retention of each query",
         retention.prune_windows, tables=("results_window",)),
     RetentionKind("index of files", (), "while their stream reads files",
         lambda now: retention.prune_files(), tables=("results_file",)),
     RetentionKind("routing versions", ("RoutingVersion",), "the newest 10,000 of each cluster",
-        lambda now: rows.prune_routing(), always="those of proposals, and unpublished ones"),
+        lambda now: history.prune_routing(), always="those of proposals, and unpublished ones"),
     RetentionKind("sessions", ("LoginSession", "FailedAttempts"), "30 days after their end",
-        rows.prune_sessions, always="open sessions"),
+        history.prune_sessions, always="open sessions"),
     RetentionKind("second factors", ("SecondFactor", "RecoveryCode"),
         "ten minutes without the first code; codes until they are used",
         second_factor.housekeep, always="confirmed factors, until they are removed"),
@@ -103,13 +106,29 @@ KINDS: Final = (
         "{} days", history.prune_health, "HEALTH_DAYS", "WEIR_HEALTH_DAYS",
         "incidents that wait for a decision"),
     RetentionKind("bulk actions on queries", ("BulkAction",), "{} hours after their end",
-        rows.prune_bulk_actions, "QUERY_RETENTION_HOURS", "WEIR_QUERY_RETENTION_HOURS",
+        history.prune_bulk_actions, "QUERY_RETENTION_HOURS", "WEIR_QUERY_RETENTION_HOURS",
         "running ones"),
     RetentionKind("routine actions", ("RoutineActions",),
         "an hour; then one audit entry per equal actions and hour", history.log_routine_actions),
     RetentionKind("audit log", ("AuditEntry",), "{} days, 0 for ever", history.prune_audit,
         "AUDIT_DAYS", "WEIR_AUDIT_DAYS", "the hash of the last deleted entry"),
 )  # fmt: skip
+
+
+def prune_all(now: datetime) -> list[str]:
+    """Delete what is kept no longer; return the names of the kinds that failed.
+
+    An error in one kind does not affect the others.
+    """
+    failed = []
+    for kind in KINDS:
+        try:
+            kind.prune(now)
+        except Exception:
+            # The next pass retries.
+            logger.exception("Housekeeping of %s failed", kind.name)
+            failed.append(kind.name)
+    return failed
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,3 @@
 """The columns of the lists of queries and of streams, each declared once."""
 
 from controlplane.catalog.columns import queries, streams
-
-__all__ = ["queries", "streams"]

@@ -1,6 +1,5 @@
 """weir plan: a proposal for a cluster that Weir runs, or a plan for a described one."""
 
-import json
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -11,6 +10,7 @@ from controlplane.cli.client.connection import api_of
 from controlplane.cli.client.paths import path_of
 from controlplane.cli.codes import CliError, ExitCode
 from controlplane.cli.proposal_output import print_proposal, proposal_values
+from controlplane.cli.settings import value_of
 from controlplane.cli.waiting import Wait, follow
 
 ACTIONS_SHOWN: Final = 20
@@ -69,12 +69,5 @@ def _parameters(given: Sequence[str], types: Mapping[str, str]) -> dict[str, Any
         name, equals, text = pair.partition("=")
         if not equals:
             raise CliError(ExitCode.WRONG, f"--param {pair}: write NAME=VALUE")
-        parameters[name] = text if types.get(name) == "str" else _value(text)
+        parameters[name] = text if types.get(name) == "str" else value_of(text)
     return parameters
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text

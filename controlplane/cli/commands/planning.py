@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from algorithms.errors import BadParameters
 from algorithms.interrupts import interruptible
@@ -15,17 +15,14 @@ from controlplane.cli.output import (
     print_table,
     progress_bar,
 )
-from controlplane.cli.proposal_rows import (
-    ACTION_COLUMNS,
-    action_cells,
-    print_measures,
-)
 from controlplane.cluster_spec.document import ClusterDescription
 from controlplane.cluster_spec.planning import PlannedCluster, plan_for
-from controlplane.planning.adapters import adapter_of
+from controlplane.planning.action_text import ActionText
+from controlplane.planning.adapters import adapter_of, measures_of
 from controlplane.proposals.requests import default_planner
 
 ACTIONS_SHOWN = 20
+_ACTION_COLUMNS: Final = {"changes": "text", "of": "name", "from": "text", "to": "text"}
 
 
 def described(given: Namespace) -> int:
@@ -67,7 +64,7 @@ def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]
 def _print_plan(description: ClusterDescription, planned: PlannedCluster) -> None:
     computed = planned.computed
     print_sentence(f"{description.cluster.slug}: {planned.planner} by {planned.algorithm}")
-    print_measures(planned.planner, computed.before, computed.after, planned.bounds)
+    _print_measures(planned.planner, computed.before, computed.after, planned.bounds)
     print_facts(
         {
             "actions": computed.predicted["actions"],
@@ -79,7 +76,25 @@ def _print_plan(description: ClusterDescription, planned: PlannedCluster) -> Non
     )
     nodes = {node.index: node.name for node in description.nodes}
     placed = [["Node", name, None, nodes[node]] for name, node in planned.placed.items()]
-    rows = [*placed, *map(action_cells, planned.texts)]
-    print_table(ACTION_COLUMNS, rows[:ACTIONS_SHOWN], "nothing changes")
+    rows = [*placed, *map(_action_cells, planned.texts)]
+    print_table(_ACTION_COLUMNS, rows[:ACTIONS_SHOWN], "nothing changes")
     if len(rows) > ACTIONS_SHOWN:
         print_sentence(f"and {len(rows) - ACTIONS_SHOWN:,} more (--json has all)")
+
+
+def _print_measures(
+    planner: str, before: Mapping[str, Any], after: Mapping[str, Any], bounds: Mapping[str, float]
+) -> None:
+    """Print the measures of the cluster before and after a plan, and their bounds."""
+    rows = [
+        [measure.title, before.get(measure.name), after.get(measure.name), bounds.get(measure.name)]
+        for measure in measures_of(planner)
+        if not measure.per_node
+    ]
+    columns = {"measure": "text", "before": "number", "after": "number", "bound": "number"}
+    print_table(columns, rows)
+
+
+def _action_cells(text: ActionText) -> list[Any]:
+    """Return an action as a row of a table with `_ACTION_COLUMNS`."""
+    return [text.title, text.object, text.before or None, text.after]

@@ -20,20 +20,3 @@ from controlplane.clusters.scenarios.service import (
     reconcile_scenarios,
     start_scenario,
 )
-
-__all__ = [
-    "DEFAULT_MINUTES",
-    "KINDS",
-    "LONGEST_MINUTES",
-    "SLOWED",
-    "ScenarioKind",
-    "end_scenario",
-    "kinds_of",
-    "newest_scenarios",
-    "open_scenarios",
-    "prune",
-    "reconcile_scenarios",
-    "scenario_by_id",
-    "scenarios_between",
-    "start_scenario",
-]

@@ -9,14 +9,3 @@ from controlplane.clusters.tour.service import (
     tour_of,
 )
 from controlplane.clusters.tour.steps import Tour, TourStep
-
-__all__ = [
-    "PageKind",
-    "Tour",
-    "TourStep",
-    "dismiss_tour",
-    "is_offered",
-    "note_page",
-    "start_tour",
-    "tour_of",
-]

@@ -2,5 +2,3 @@
 
 from controlplane.lists.search.hits import Hit, HitKind
 from controlplane.lists.search.objects import MAX_LENGTH, search_objects
-
-__all__ = ["MAX_LENGTH", "Hit", "HitKind", "search_objects"]

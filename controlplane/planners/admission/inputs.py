@@ -1,8 +1,12 @@
 """The input of the admission planner in a snapshot: rates, characteristics and split nodes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+from pydantic import BeforeValidator
+
+from controlplane.formats.json_values import JsonValue
 
 
 class AdmittedStream(NamedTuple):
@@ -27,7 +31,7 @@ class AggregatedQuery(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MeasuredCosts:
+class MeasuredCosts(JsonValue):
     """Measured costs of queries on the nodes of a cluster, None: not measured.
 
     `operator_s`: seconds that a node needs per record; `merge_s`: seconds that an aggregator node
@@ -39,18 +43,9 @@ class MeasuredCosts:
     merge_s: float | None = None
     partials_per_record: float | None = None
 
-    def to_json(self) -> dict[str, float | None]:
-        """Return the costs as JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, row: Mapping[str, float | None]) -> Self:
-        """Return the costs that `to_json` wrote."""
-        return cls(**row)
-
 
 @dataclass(frozen=True)
-class AdmissionInput:
+class AdmissionInput(JsonValue):
     """What is known of the streams, split nodes and aggregated queries of a cluster.
 
     `seconds`: the length of the periods of the rates. `capacity`: records/s of each split node, 0:
@@ -62,7 +57,7 @@ class AdmissionInput:
     name: ClassVar[str] = "admission"
     seconds: int
     capacity: float
-    latency: Mapping[int, float]
+    latency: Annotated[Mapping[int, float], BeforeValidator(dict)]
     streams: Sequence[AdmittedStream]
     interval_s: float = 1.0
     costs: MeasuredCosts = MeasuredCosts()
@@ -71,27 +66,6 @@ class AdmissionInput:
 
     def to_json(self) -> dict[str, Any]:
         """Return the input as JSON values."""
-        return {
-            "seconds": self.seconds,
-            "capacity": self.capacity,
-            "latency": list(self.latency.items()),
-            "streams": self.streams,
-            "interval_s": self.interval_s,
-            "costs": self.costs.to_json(),
-            "queries": self.queries,
-            "room": self.room,
-        }
-
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """Return the input that `to_json` wrote."""
-        return cls(
-            row["seconds"],
-            row["capacity"],
-            dict(row["latency"]),
-            [AdmittedStream(*stream) for stream in row["streams"]],
-            row["interval_s"],
-            MeasuredCosts.from_json(row["costs"]),
-            [AggregatedQuery(*query) for query in row["queries"]],
-            row["room"],
-        )
+        return vars(self) | {
+            "latency": list(self.latency.items()), "costs": self.costs.to_json()
+        }  # fmt: skip

@@ -1,10 +1,11 @@
 """The input of the shedding planner in a snapshot: rates, queries with weights, measured costs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, Final, NamedTuple, Self
+from typing import Any, ClassVar, Final, NamedTuple
 
+from controlplane.formats.json_values import JsonValue
 from controlplane.planning.measured.costs import BatchSeconds
 from controlplane.plans.ladder_settings import SheddingSettings
 
@@ -86,7 +87,7 @@ class NodeSeconds(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SheddingInput:
+class SheddingInput(JsonValue):
     """What is known of the work of a cluster.
 
     `split_seconds`: of a split node per record, None: not measured, so it is not a bottleneck.
@@ -109,25 +110,7 @@ class SheddingInput:
 
     def to_json(self) -> dict[str, Any]:
         """Return the input as JSON values."""
-        return asdict(self) | {
-            "streams": self.streams, "queries": self.queries, "nodes": self.nodes,
-            "batch": self.batch,
-        }  # fmt: skip
-
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """Return the input that `to_json` wrote."""
-        return cls(
-            [SheddingStream(*stream) for stream in row["streams"]],
-            [SheddingQuery(*query) for query in row["queries"]],
-            [_node(*node) for node in row["nodes"]],
-            row["split_seconds"],
-            row["merge_s"],
-            row["partials_per_record"],
-            SheddingSettings(**row["settings"]),
-            None if row["batch"] is None else BatchSeconds(*row["batch"]),
-            row["split_measured"],
-        )
+        return vars(self) | {"settings": asdict(self.settings)}
 
     def usable(self, fixed_s: float = 0.0) -> float:
         """Return the share of its time that a resource that is not emulated has for records.
@@ -149,8 +132,3 @@ class SheddingInput:
     def rates(self) -> dict[int, float]:
         """Return the records/s of each stream by id, 0 if it is unknown."""
         return {stream.id: stream.rate or 0.0 for stream in self.streams}
-
-
-def _node(*columns: Any) -> NodeSeconds:
-    node = NodeSeconds(*columns)
-    return node._replace(source=None if node.source is None else CostSource(node.source))

@@ -1,8 +1,10 @@
 """The input of the partitioning planner in a snapshot: the keys of queries, costs of merging."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
+
+from controlplane.formats.json_values import JsonValue
 
 
 class SampledQuery(NamedTuple):
@@ -24,7 +26,7 @@ class SampledQuery(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PartitioningInput:
+class PartitioningInput(JsonValue):
     """What is known of the keys of a cluster.
 
     `queries`: with samples, by id. `interval_s`: seconds from one micro-batch to the next.
@@ -42,14 +44,4 @@ class PartitioningInput:
 
     def to_json(self) -> dict[str, Any]:
         """Return the input as JSON values."""
-        return {
-            "queries": self.queries,
-            "interval_s": self.interval_s,
-            "merge_s": self.merge_s,
-        }
-
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """Return the input that `to_json` wrote."""
-        queries = [SampledQuery(*query) for query in row["queries"]]
-        return cls(queries, row["interval_s"], row["merge_s"])
+        return dict(vars(self))

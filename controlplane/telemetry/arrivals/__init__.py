@@ -15,20 +15,3 @@ from controlplane.telemetry.arrivals.rates import (
     history,
     rates_between,
 )
-
-__all__ = [
-    "PERIOD_S",
-    "ArrivalInterval",
-    "LagPoint",
-    "RateHistory",
-    "count",
-    "counted_until",
-    "fitting_period",
-    "history",
-    "intervals",
-    "lag_of",
-    "lags",
-    "newest_lags",
-    "period_of",
-    "rates_between",
-]

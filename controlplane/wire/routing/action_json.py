@@ -1,64 +1,26 @@
 """Actions as JSON values."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
+from controlplane.wire.routing import cluster_actions, query_actions
 from controlplane.wire.routing.actions import Action
-from controlplane.wire.routing.cluster_actions import (
-    AssignStream,
-    RemoveStream,
-    SetCapacity,
-    SetDropRule,
-    SetLadder,
-    SetNodeActive,
-    SetNodeCount,
-    SetSchema,
-    SetSource,
-    SetSplitCapacity,
-    SetSplitCount,
-)
 from controlplane.wire.routing.drop_rules import DropRule
 from controlplane.wire.routing.ladder import Ladder
-from controlplane.wire.routing.query_actions import (
-    AddQuery,
-    MoveTasks,
-    RemoveQuery,
-    RestartQuery,
-    SetAggregator,
-    SetAggregators,
-    SetKeyGrouping,
-    SetTaskCount,
-)
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.sources.kinds import source_from_json
 
-# The values of `op` in the JSON; the only list of the kinds of actions.
-KINDS: Final[Mapping[str, type[Any]]] = MappingProxyType(
-    {
-        "add_query": AddQuery,
-        "remove_query": RemoveQuery,
-        "restart_query": RestartQuery,
-        "move_tasks": MoveTasks,
-        "assign_stream": AssignStream,
-        "remove_stream": RemoveStream,
-        "set_schema": SetSchema,
-        "set_source": SetSource,
-        "set_key_grouping": SetKeyGrouping,
-        "set_aggregator": SetAggregator,
-        "set_aggregators": SetAggregators,
-        "set_task_count": SetTaskCount,
-        "set_capacity": SetCapacity,
-        "set_node_active": SetNodeActive,
-        "set_drop_rule": SetDropRule,
-        "set_node_count": SetNodeCount,
-        "set_split_count": SetSplitCount,
-        "set_split_capacity": SetSplitCapacity,
-        "set_ladder": SetLadder,
-    }
-)
+# By the value of `op` in the JSON, which is the name of the class: set_node_count of SetNodeCount.
+KINDS: Final[Mapping[str, type[Any]]] = MappingProxyType({
+    re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower(): kind
+    for module in (query_actions, cluster_actions)
+    for name, kind in vars(module).items()
+    if isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == module.__name__
+})  # fmt: skip
 _NAMES: Final = {kind: name for name, kind in KINDS.items()}
 _FIELDS: Final = {kind: fields(kind) for kind in KINDS.values()}
 

@@ -156,7 +156,7 @@ def test_a_better_plan_begins_at_a_wider_limit(
     computation.compute(proposal.pk)
     proposal.refresh_from_db()
     assert proposal.state == Proposal.State.NO_BETTER_PLAN, proposal.error
-    judgement = Judgement.from_json(proposal.judgement)
+    judgement = Judgement.stored(proposal.judgement)
     assert judgement is not None
     assert judgement.better is not None
     assert (judgement.better.is_limit, judgement.better.value) == (True, 0.05)
@@ -182,7 +182,7 @@ def test_a_monitor_takes_the_slack_from_which_a_better_plan_begins(
     proposal = requests.request(actor, cluster, "mms", {"nu": 0.1}, planner="placement")
     computation.compute(proposal.pk)
     proposal.refresh_from_db()
-    judgement = Judgement.from_json(proposal.judgement)
+    judgement = Judgement.stored(proposal.judgement)
     if is_monitor:
         assert (proposal.state, proposal.parameters["nu"], judgement) == ("ready", 0.4, None)
     else:

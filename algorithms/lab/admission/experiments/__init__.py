@@ -10,5 +10,3 @@ from algorithms.lab.experiment import Experiment, with_claims
 EXPERIMENTS: Final[tuple[Experiment, ...]] = with_claims(
     (FIG10, FIG11, FIG14, LEVELS), CLAIMS, SCALE
 )
-
-__all__ = ["EXPERIMENTS"]

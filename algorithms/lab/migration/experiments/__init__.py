@@ -8,5 +8,3 @@ from algorithms.lab.migration.experiments.figures import PLANNED
 from algorithms.lab.migration.experiments.live import FIG15
 
 EXPERIMENTS: Final[tuple[Experiment, ...]] = with_claims((*PLANNED, FIG15), CLAIMS, SCALE)
-
-__all__ = ["EXPERIMENTS"]

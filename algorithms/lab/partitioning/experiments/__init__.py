@@ -32,5 +32,3 @@ EXPERIMENTS: Final[tuple[Experiment, ...]] = with_claims(
     CLAIMS,
     SCALE,
 )
-
-__all__ = ["EXPERIMENTS"]

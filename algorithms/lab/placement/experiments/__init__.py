@@ -21,5 +21,3 @@ EXPERIMENTS: Final[tuple[Experiment, ...]] = with_claims(
     CLAIMS,
     SCALE,
 )
-
-__all__ = ["EXPERIMENTS"]

@@ -5,5 +5,3 @@ Each is a pure function of its parameters and a seed.
 
 from algorithms.lab.placement.workloads.bipartite import bipartite
 from algorithms.lab.placement.workloads.subscriptions import Subscriptions
-
-__all__ = ["Subscriptions", "bipartite"]

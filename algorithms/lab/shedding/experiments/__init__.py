@@ -26,5 +26,3 @@ EXPERIMENTS: Final[tuple[Experiment, ...]] = with_claims(
     CLAIMS,
     SCALE,
 )
-
-__all__ = ["EXPERIMENTS"]

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem
+from algorithms.lab.placement.arrivals import choose, place
 from algorithms.lab.placement.states import state_of
 from algorithms.placement.online import (
     LeastCost,
@@ -53,8 +54,8 @@ def test_least_source_goes_where_the_traffic_stays_low() -> None:
     """LeastCost would join the copy of source 0; LeastSource prefers the idle server."""
     state = OnlineState(2, [3.0, 1.0])
     add_query(state, [0], 0)
-    assert LeastCost().choose(state, [0, 1]) == 0
-    assert LeastSource().choose(state, [1]) == 1
+    assert choose(LeastCost(), state, [0, 1]) == 0
+    assert choose(LeastSource(), state, [1]) == 1
 
 
 def test_least_query_types_prefers_a_server_that_has_the_type() -> None:
@@ -62,19 +63,19 @@ def test_least_query_types_prefers_a_server_that_has_the_type() -> None:
     state = OnlineState(2, [1.0, 1.0], with_kinds=placement.needs_kinds)
     for sources, server in (([0], 0), ([1], 0), ([0, 1], 1)):
         add_query(state, sources, server)
-    assert placement.choose(state, [0, 1]) == 1
-    assert placement.choose(state, [0]) == 1
+    assert choose(placement, state, [0, 1]) == 1
+    assert choose(placement, state, [0]) == 1
 
 
 def test_least_query_types_needs_a_state_that_counts_them() -> None:
     with pytest.raises(ValueError, match="with_kinds"):
-        LeastQueryTypes().choose(OnlineState(2, [1.0]), [0])
+        choose(LeastQueryTypes(), OnlineState(2, [1.0]), [0])
 
 
 def test_where_no_server_qualifies_the_least_loaded_is_taken() -> None:
     """With alpha = 0 the first query already exceeds the mean; it has to go somewhere."""
     state = OnlineState(3, [1.0])
-    assert [LeastCost(nu=0.0, alpha=0.0).place(state, [0]) for _ in range(4)] == [0, 1, 2, 0]
+    assert [place(LeastCost(nu=0.0, alpha=0.0), state, [0]) for _ in range(4)] == [0, 1, 2, 0]
 
 
 def test_departures_make_room_and_stop_deliveries() -> None:
@@ -91,7 +92,7 @@ def test_departures_make_room_and_stop_deliveries() -> None:
 @pytest.mark.parametrize("server", [-1, 0, 2])
 def test_a_query_that_is_not_there_cannot_leave(server: int) -> None:
     state = OnlineState(2, [1.0])
-    LeastCost().place(state, [0])
+    place(LeastCost(), state, [0])
     with pytest.raises(BadProblem):
         state.remove([0], server if server else 1)
 
@@ -100,7 +101,7 @@ def test_a_query_that_is_not_there_cannot_leave(server: int) -> None:
 def test_an_arrival_on_unknown_sources_is_refused(sources: list[int]) -> None:
     state = OnlineState(2, [1.0, 1.0])
     with pytest.raises(BadProblem):
-        LeastCost().place(state, sources)
+        place(LeastCost(), state, sources)
     assert state.live == 0
 
 
@@ -125,7 +126,7 @@ def test_state_in_bulk_is_state_query_by_query(
     assert same_state(bulk, single)
     assert np.array_equal(bulk.traffic, single.traffic)
     assert np.array_equal(bulk.board.kind_totals, single.board.kind_totals)
-    assert placement.choose(bulk, [0]) == placement.choose(single, [0])
+    assert choose(placement, bulk, [0]) == choose(placement, single, [0])
 
 
 @pytest.mark.parametrize("placement", EVERY)
@@ -135,7 +136,7 @@ def test_what_arrives_and_leaves_leaves_no_trace(
 ) -> None:
     state = empty_state(placement, problem)
     rows = [problem.sources_of(query).tolist() for query in range(problem.queries)]
-    servers = [placement.place(state, row) for row in rows]
+    servers = [place(placement, state, row) for row in rows]
     for row, server in reversed(list(zip(rows, servers, strict=True))):
         state.remove(row, server)
     assert same_state(state, empty_state(placement, problem))
@@ -148,7 +149,7 @@ def test_state_is_a_value(placement: OnlinePlacement) -> None:
     """The same code runs in a request, in a task and in a what-if: copies do not touch."""
     state = state_of(placement, chain(), [0, 0, 0, 1, 1, 1, 1, 0])
     copied, stored = copy.deepcopy(state), pickle.loads(pickle.dumps(state))
-    placement.place(copied, [0, 3])
+    place(placement, copied, [0, 3])
     assert same_state(state, stored)
     assert not same_state(state, copied)
     assert state.live == 8
@@ -175,5 +176,5 @@ def test_an_arrival_at_ten_thousand_queries_takes_few_calls() -> None:
     placement = LeastCost()
     state = state_of(placement, problem, assignment)
     started = time.process_time()
-    placement.place(state, rows[0])
+    place(placement, state, rows[0])
     assert time.process_time() - started < 0.5

@@ -10,8 +10,7 @@ from controlplane.access import audit, audit_chain
 from controlplane.access.roles import Actor
 from controlplane.access.routine_actions import LOGGED, PERIOD
 from controlplane.background.retention import history
-from controlplane.background.retention.housekeeping import prune_all
-from controlplane.background.retention.kinds import KINDS
+from controlplane.background.retention.kinds import KINDS, prune_all
 from controlplane.models import (
     AuditEntry,
     Cluster,

@@ -1,0 +1,1 @@
+"""How the recordings of the demonstrations were cut out of their sources."""
