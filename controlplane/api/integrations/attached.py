@@ -24,7 +24,7 @@ from controlplane.api.common.schemas import (
 from controlplane.api.common.security import caller, open_to
 from controlplane.formats.moments import shifted
 from controlplane.integrations import attached_jobs
-from controlplane.integrations.attached_advice import advice_of
+from controlplane.integrations.attached_advice import Advice, advice_of
 from controlplane.integrations.attached_list import (
     JobFilters,
     job_by_id,
