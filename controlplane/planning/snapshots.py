@@ -12,6 +12,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from redis.exceptions import RedisError
 
+from controlplane.child_processes.garbage_collection import without_garbage_collection
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.models import (
@@ -40,7 +41,6 @@ from controlplane.plans.snapshot import (
 from controlplane.queries.key_groupings import route_text
 from controlplane.telemetry.arrivals.catching_up import input_share
 from controlplane.telemetry.series import newest_batches
-from controlplane.wire.garbage_collection import without_garbage_collection
 from controlplane.wire.measures import KEPT, TaskMeasure, read_tasks
 from controlplane.wire.query import is_join
 from controlplane.wire.query_text import QueryText

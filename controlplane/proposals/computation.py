@@ -13,6 +13,7 @@ from django.db import transaction
 from algorithms import optimizers
 from algorithms.errors import PlanningError
 from controlplane.child_processes.errors import ChildDied, Exhausted, Unwanted
+from controlplane.child_processes.garbage_collection import without_garbage_collection
 from controlplane.errors import Conflict
 from controlplane.events.task_names import REVIEW_PROPOSAL, send_on_commit
 from controlplane.models import Cluster, Proposal, Snapshot
@@ -39,7 +40,6 @@ from controlplane.proposals.claims import (
 )
 from controlplane.proposals.transitions import WEIR, move_on, notify
 from controlplane.telemetry.time_series import latest_values
-from controlplane.wire.garbage_collection import without_garbage_collection
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from controlplane.child_processes.garbage_collection import without_garbage_collection
 from controlplane.wire.aggregates.state_schema import schema_named
-from controlplane.wire.garbage_collection import without_garbage_collection
 from controlplane.wire.results.database import ResultsDatabase
 from controlplane.wire.results.finalized import (
     Place,

@@ -18,8 +18,8 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from controlplane.child_processes.garbage_collection import without_garbage_collection
 from controlplane.wire.errors import SourceUnavailable
-from controlplane.wire.garbage_collection import without_garbage_collection
 from controlplane.wire.log.values import MAX_SEQUENCE
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.topics.clients import (
@@ -39,7 +39,7 @@ from workers.pipeline.sources.topic.messages import Fetched, letter_data
 _FETCH: Final = 5_000
 # Bytes that came behind the ranges: beyond these, partitions begin again where they were read.
 _AHEAD_BYTES: Final = 16 << 20
-# A request of the brokers may bring less than is asked for.
+# The brokers may have less than is asked for.
 _WAIT_S: Final = 0.1
 # So long the brokers may give nothing before the attempt at the batch fails.
 _SILENT_S: Final = 60.0
