@@ -129,7 +129,10 @@ def _guard(owner: Any, name: str) -> None:
 
     @wraps(door)
     def guarded(*args: Any, **named: Any) -> Any:
-        if _depth.value and not _is_loading(sys._getframe(1)):
+        # A queue that is asked without blocking does not wait; pools of connections do so when the
+        # garbage collector deletes them, wherever that happens.
+        is_waiting = named.get("block", True)
+        if _depth.value and is_waiting and not _is_loading(sys._getframe(1)):
             stack = "".join(traceback.format_stack(sys._getframe(1))[-_SHOWN_FRAMES:])
             waits.append(f"{getattr(owner, '__name__', owner)}.{name} inside atomic\n{stack}")
         return door(*args, **named)
