@@ -47,7 +47,7 @@ def evaluate_all(now: datetime) -> None:
         _guarded("Refreshing the reachable limits", cluster, partial(request_if_due, cluster, now))
     readings = readings_of(clusters, now=now)
     open_alerts = _open_alerts()
-    sinks, topics = worst_sinks(now), _worst_topics(clusters)
+    sinks, topics = worst_sinks(now), _worst_sources(clusters)
     for cluster in clusters:
         reading = readings[cluster.pk]
         observed = [*observe(reading), _sinks(reading, sinks), *_topics(reading, topics)]
@@ -109,8 +109,8 @@ def _sinks(readings: ClusterReadings, worst: Mapping[int, WorstSink]) -> Observe
     )  # fmt: skip
 
 
-def _worst_topics(clusters: Sequence[Cluster]) -> Mapping[int, WorstSource] | None:
-    """Return the worst topic of clusters, None while Redis does not respond."""
+def _worst_sources(clusters: Sequence[Cluster]) -> Mapping[int, WorstSource] | None:
+    """Return the worst source of each cluster, None while Redis does not respond."""
     try:
         return worst_sources({cluster.pk: cluster.slug for cluster in clusters})
     except Away:

@@ -127,8 +127,11 @@ def send(cluster: Cluster, request: BrowseRequest) -> BrowsedSource:
     response = answered(cluster, request, BROWSE_SOURCE, BROWSE.dump_json(request).decode())
     if response.browsed is not None:
         return response.browsed
-    if not request.stream and (fields := response.data.get("fields")):
+    fields = response.data.get("fields", {})
+    if fields and not request.stream:
         raise Invalid({f"source.{name}": [why] for name, why in fields.items()})
+    if "partition" in fields:
+        raise Invalid({"partition": [fields["partition"]]})
     raise refusal_of(response)
 
 
