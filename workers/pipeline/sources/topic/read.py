@@ -150,7 +150,9 @@ class TopicReader:
             del self._next[place], self._done[place], self._ahead[place]
 
     def _take(self, message: "Message[Any, Any]") -> None:
-        place, error = Place(message.topic() or "", message.partition() or 0), message.error()
+        # For each message, and equal to its `Place`, which takes longer to make.
+        place: Any = message.topic(), message.partition()
+        error = message.error()
         if place not in self._next:
             return
         if error is None:
@@ -160,7 +162,7 @@ class TopicReader:
             # The last offsets may be no messages, but marks of transactions.
             self._next[place] = max(self._next[place], message.offset() or 0)
         elif error.code() in _DELETED:
-            self._restart(place)
+            self._restart(Place(*place))
 
     def _restart(self, place: Place) -> None:
         """Continue behind what the broker has deleted since the batch was planned."""
