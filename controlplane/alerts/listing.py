@@ -87,4 +87,4 @@ def _visible(clusters: Collection[int] | None) -> QuerySet[Alert]:
 
 def prune(now: datetime) -> int:
     """Delete the alerts that were cleared long ago; return how many."""
-    return delete_in_chunks(Alert.objects.filter(cleared_at__lt=now - KEPT).order_by("pk"))
+    return delete_in_chunks(Alert.objects.filter(cleared_at__lt=now - KEPT))

@@ -17,7 +17,8 @@ class JsonValue:
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
         """Return the value that `to_json` wrote, with the defaults of fields that it left out."""
-        value: Self = _adapter(cls).validate_python(row)
+        kind: Any = cls
+        value: Self = _adapter(kind).validate_python(row)
         return value
 
     @classmethod

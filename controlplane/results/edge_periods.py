@@ -76,7 +76,7 @@ def prune(now: datetime) -> int:
         longest = Query.objects.filter(cluster=cluster).aggregate(s=Max("retention_s"))["s"] or 0
         # A query keeps its windows for its retention while it lives, and again after its end.
         oldest = now - timedelta(seconds=2 * longest) - _LEAST_KEPT
-        deleted += delete_in_chunks(rows.filter(counted_at__lt=oldest).order_by("pk"))
+        deleted += delete_in_chunks(rows.filter(counted_at__lt=oldest))
         deleted += _cut(rows)
     return deleted
 

@@ -1,18 +1,21 @@
-"""Retention of what people and Weir did: proposals, snapshots, experiments, restarts, audit log."""
+"""Retention of what people and Weir did: queries, proposals, experiments, restarts, audit log."""
 
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef
 
-from controlplane.access import audit, audit_chain
+from controlplane.access import audit, audit_chain, failed_attempts
+from controlplane.access.logins import login_sessions
 from controlplane.access.roles import Automatic
 from controlplane.access.routine_actions import LOGGED, PERIOD
 from controlplane.models import (
     ArmedLadder,
     AuditEntry,
+    BulkAction,
+    Cluster,
     Comparison,
     DisarmedLadder,
     DriverRestart,
@@ -21,17 +24,20 @@ from controlplane.models import (
     LabRun,
     LedgerEntry,
     Proposal,
+    Query,
     RoutineActions,
     RoutingVersion,
     SkippedBatch,
     Snapshot,
 )
-from controlplane.pagination.chunks import CHUNK
+from controlplane.pagination.chunks import CHUNK, delete_in_chunks
 from controlplane.plans.proposal_states import ENDED
 
 WEIR = Automatic("weir")
 # Rows of one kind that one pass deletes at most, so that no pass takes long.
 MOST = 20 * CHUNK
+# Versions kept per cluster, besides those of executions.
+KEPT_VERSIONS = 10_000
 # A snapshot is stored before the proposal that refers to it.
 _SNAPSHOT_PATIENCE = timedelta(hours=1)
 
@@ -48,7 +54,7 @@ def prune_proposals(now: datetime) -> int:
         state__in=ENDED,
         requested_at__lt=now - timedelta(days=settings.PROPOSAL_DAYS),
     )
-    return _delete(old)
+    return delete_in_chunks(old, MOST)
 
 
 def prune_comparisons(now: datetime) -> int:
@@ -57,7 +63,7 @@ def prune_comparisons(now: datetime) -> int:
         ~Exists(Proposal.objects.filter(comparison=OuterRef("pk"))),
         requested_at__lt=now - timedelta(days=settings.PROPOSAL_DAYS),
     )
-    return _delete(old)
+    return delete_in_chunks(old, MOST)
 
 
 def prune_snapshots(now: datetime) -> int:
@@ -69,23 +75,26 @@ def prune_snapshots(now: datetime) -> int:
         ~Exists(DisarmedLadder.objects.filter(snapshot=OuterRef("pk"))),
         taken_at__lt=now - _SNAPSHOT_PATIENCE,
     )
-    return _delete(unused)
+    return delete_in_chunks(unused, MOST)
 
 
 def prune_lab_runs(now: datetime) -> int:
     """Delete ended runs of the Lab; return how many."""
     before = now - timedelta(days=settings.LAB_RUN_DAYS)
     ended = LabRun.objects.exclude(state__in=(LabRun.State.QUEUED, LabRun.State.RUNNING))
-    return _delete(ended.filter(requested_at__lt=before))
+    return delete_in_chunks(ended.filter(requested_at__lt=before), MOST)
 
 
 def prune_health(now: datetime) -> int:
     """Delete restarts, resolved incidents and skipped batches; return how many."""
     before = now - timedelta(days=settings.HEALTH_DAYS)
-    return (
-        _delete(DriverRestart.objects.filter(at__lt=before))
-        + _delete(Incident.objects.filter(at__lt=before, state=Incident.State.RESOLVED))
-        + _delete(SkippedBatch.objects.filter(done_at__lt=before))
+    return sum(
+        delete_in_chunks(old, MOST)
+        for old in (
+            DriverRestart.objects.filter(at__lt=before),
+            Incident.objects.filter(at__lt=before, state=Incident.State.RESOLVED),
+            SkippedBatch.objects.filter(done_at__lt=before),
+        )
     )
 
 
@@ -129,11 +138,43 @@ def prune_audit(now: datetime) -> int:
         return audit_chain.prune(WEIR, now - kept, MOST)
 
 
-def _delete(rows: QuerySet[Any]) -> int:
-    """Delete rows, a chunk per statement, at most `MOST`; return how many."""
+def prune_queries(now: datetime) -> int:
+    """Delete the queries that ended WEIR_QUERY_RETENTION_HOURS ago; return how many.
+
+    Queries with a longer retention of results are kept as long.
+    """
+    least = timedelta(hours=settings.QUERY_RETENTION_HOURS)
+    over = Query.objects.filter(state__in=(Query.State.ENDED, Query.State.FAILED))
+    old = over.filter(ended_at__lt=now - least).order_by()
     deleted = 0
-    manager = rows.model._default_manager  # noqa: SLF001 - Django's public name
-    while deleted < MOST and (pks := list(rows.order_by().values_list("pk", flat=True)[:CHUNK])):
-        manager.filter(pk__in=pks).delete()
-        deleted += len(pks)
+    for seconds in list(old.values_list("retention_s", flat=True).distinct()):
+        before = now - max(least, timedelta(seconds=seconds))
+        expired = old.filter(retention_s=seconds, ended_at__lt=before)
+        deleted += delete_in_chunks(expired)
     return deleted
+
+
+def prune_bulk_actions(now: datetime) -> int:
+    """Delete bulk actions that finished WEIR_QUERY_RETENTION_HOURS ago; return how many."""
+    before = now - timedelta(hours=settings.QUERY_RETENTION_HOURS)
+    return BulkAction.objects.filter(finished_at__lt=before).order_by().delete()[0]
+
+
+def prune_routing() -> int:
+    """Delete old published versions, except those of proposals; return how many."""
+    deleted = 0
+    for cluster in Cluster.objects.all():
+        old = RoutingVersion.objects.filter(
+            cluster=cluster,
+            version__lte=cluster.routing_version - KEPT_VERSIONS,
+            proposal=None,
+            published_at__isnull=False,
+        )
+        deleted += old.order_by().delete()[0]
+    return deleted
+
+
+def prune_sessions(now: datetime) -> int:
+    """Delete expired sessions, and counts of failed attempts; return how many."""
+    deleted = failed_attempts.housekeep(now, WEIR) + login_sessions.housekeep(now)
+    return deleted + Session.objects.filter(expire_date__lt=now).delete()[0]

@@ -15,7 +15,7 @@ from controlplane import watch
 from controlplane.access import idempotency
 from controlplane.access.logins import second_factor
 from controlplane.alerts import listing as alerts
-from controlplane.background.retention import history, rows
+from controlplane.background.retention import history
 from controlplane.clusters import scenarios
 from controlplane.integrations import attached_housekeeping, deliveries
 from controlplane.planners.admission import cluster_forecast
@@ -63,16 +63,16 @@ KINDS: Final = (
         "twice the longest retention of a query, and a number of rows per cluster",
         edge_periods.prune),
     RetentionKind("ended queries", ("Query", "Task", "QueryStream", "Sink", "RefusedResult"),
-        "{} hours after their end, or the retention of their results", rows.prune_queries,
+        "{} hours after their end, or the retention of their results", history.prune_queries,
         "QUERY_RETENTION_HOURS", "WEIR_QUERY_RETENTION_HOURS", "live queries"),
     RetentionKind("windows of results", (), "the retention of each query",
         retention.prune_windows),
     RetentionKind("index of files", (), "while their stream reads files",
         lambda now: retention.prune_files()),
     RetentionKind("routing versions", ("RoutingVersion",), "the newest 10,000 of each cluster",
-        lambda now: rows.prune_routing(), always="those of proposals, and unpublished ones"),
+        lambda now: history.prune_routing(), always="those of proposals, and unpublished ones"),
     RetentionKind("sessions", ("LoginSession", "FailedAttempts"), "30 days after their end",
-        rows.prune_sessions, always="open sessions"),
+        history.prune_sessions, always="open sessions"),
     RetentionKind("second factors", ("SecondFactor", "RecoveryCode"),
         "ten minutes without the first code; codes until they are used",
         second_factor.housekeep, always="confirmed factors, until they are removed"),
@@ -104,7 +104,7 @@ KINDS: Final = (
         "{} days", history.prune_health, "HEALTH_DAYS", "WEIR_HEALTH_DAYS",
         "incidents that wait for a decision"),
     RetentionKind("bulk actions on queries", ("BulkAction",), "{} hours after their end",
-        rows.prune_bulk_actions, "QUERY_RETENTION_HOURS", "WEIR_QUERY_RETENTION_HOURS",
+        history.prune_bulk_actions, "QUERY_RETENTION_HOURS", "WEIR_QUERY_RETENTION_HOURS",
         "running ones"),
     RetentionKind("routine actions", ("RoutineActions",),
         "an hour; then one audit entry per equal actions and hour", history.log_routine_actions),

@@ -40,4 +40,4 @@ def scenario_by_id(cluster: Cluster, pk: int) -> Scenario:
 
 def prune(now: datetime) -> int:
     """Delete the scenarios that ended long ago; return how many."""
-    return delete_in_chunks(Scenario.objects.filter(ended_at__lt=now - _KEPT).order_by("pk"))
+    return delete_in_chunks(Scenario.objects.filter(ended_at__lt=now - _KEPT))

@@ -117,4 +117,4 @@ def totals(rows: Sequence[SheddingInterval]) -> dict[str, Any]:
 def prune_intervals(now: datetime) -> int:
     """Delete the intervals that are kept no longer; return how many."""
     old = SheddingInterval.objects.filter(ended_at__lt=now - KEPT)
-    return delete_in_chunks(old.order_by("id"))
+    return delete_in_chunks(old)

@@ -19,7 +19,7 @@ KINDS: Final[Mapping[str, type[Any]]] = MappingProxyType({
     re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower(): kind
     for module in (query_actions, cluster_actions)
     for name, kind in vars(module).items()
-    if is_dataclass(kind) and kind.__module__ == module.__name__
+    if isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == module.__name__
 })  # fmt: skip
 _NAMES: Final = {kind: name for name, kind in KINDS.items()}
 _FIELDS: Final = {kind: fields(kind) for kind in KINDS.values()}

@@ -9,7 +9,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.background import ingestion
 from controlplane.background.ingestion import RelayPositions
-from controlplane.background.retention import rows as retention
+from controlplane.background.retention import history as retention
 from controlplane.models import Cluster, Query, RoutingVersion, Stream
 from controlplane.telemetry import series
 from controlplane.telemetry.samples import PreviousBatch, sample_of

@@ -12,7 +12,7 @@ from django.utils import timezone
 from controlplane.access import failed_attempts
 from controlplane.access.client_address import network_of
 from controlplane.access.roles import Automatic
-from controlplane.background.retention.rows import prune_sessions
+from controlplane.background.retention.history import prune_sessions
 from controlplane.errors import Busy
 from controlplane.models import AuditEntry, FailedAttempts
 

@@ -18,7 +18,7 @@ from pytest_django import Settings
 from controlplane.access import failed_attempts, tokens
 from controlplane.access.logins import authenticator, second_factor
 from controlplane.access.roles import LOCAL_APPROVER, Actor
-from controlplane.background.retention.rows import prune_sessions
+from controlplane.background.retention.history import prune_sessions
 from controlplane.errors import Busy, Conflict, Forbidden, Invalid
 from controlplane.models import (
     AuditEntry,
