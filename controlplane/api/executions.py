@@ -62,7 +62,7 @@ class RunningOut(fields_of(Progress, without="execution total", base=_EXECUTION)
     ones of total_actions, applied or skipped as they could not be applied.
     """
 
-    state: str = below("execution.proposal.state")
+    state: str = below("execution.proposal.state", is_optional=False)
     # A list of steps has a total of its own.
     total_actions: int = Field(validation_alias=AliasChoices("total_actions", "total"))
     share: float

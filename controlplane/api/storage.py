@@ -19,7 +19,7 @@ from controlplane.background.retention.sizes import StorageSizes, storage_sizes
 router = Router(tags=["health"])
 
 
-class RetentionOut(fields_of(RetentionKind, without="bound prune setting")):  # type: ignore[misc]
+class RetentionOut(fields_of(RetentionKind, without="bound prune setting tables")):  # type: ignore[misc]
     """A kind of rows: its models, what is kept, and what is never deleted ("" for nothing).
 
     variable: the environment variable that changes the time, "" for a fixed one.

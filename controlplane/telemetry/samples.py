@@ -2,7 +2,7 @@
 
 A sample has the figures of `wire.figures` by name, "t" in ms since the epoch, and "span_s":
 the seconds since the previous batch, over which rates are taken; of the first batch, for how long
-its oldest records have waited.
+its oldest records have waited, at most `LONGEST_FIRST_S`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +20,9 @@ Sample = dict[str, Any]
 
 # Two batches that were emitted within a clock's tick must not make an infinite rate.
 MIN_SECONDS = 0.05
+# Records of a source may be days old when a cluster first reads them: a sample that weighed as much
+# would hide all others of its means.
+LONGEST_FIRST_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -123,8 +126,8 @@ def _seconds(row: Row, before: PreviousBatch) -> float:
     emitted_ms: int = row["emitted_ms"]
     # The first batch, or a clock that was set back: its records came while the oldest ones waited.
     if before.emitted_ms is None or emitted_ms < before.emitted_ms:
-        waited_ms = (row.get("latency") or {}).get("p99") or 0.0
-        return max(before.trigger_ms / 1000, waited_ms / 1000, MIN_SECONDS)
+        waited_s = ((row.get("latency") or {}).get("p99") or 0.0) / 1000
+        return max(before.trigger_ms / 1000, min(waited_s, LONGEST_FIRST_S), MIN_SECONDS)
     return max((emitted_ms - before.emitted_ms) / 1000, MIN_SECONDS)
 
 

@@ -15,6 +15,8 @@ _WATCHED: Final = (
     FleetStatus.NEAR, FleetStatus.ACKNOWLEDGED, FleetStatus.SILENCED, FleetStatus.MONITOR,
     FleetStatus.EXECUTING, FleetStatus.KEPT, FleetStatus.IDLE,
 )  # fmt: skip
+# Clusters with a problem that somebody has acknowledged or silenced.
+_HANDLED: Final = (FleetStatus.ACKNOWLEDGED, FleetStatus.SILENCED)
 # What the sentence about the other clusters counts.
 _COUNTED: Final = (
     FleetStatus.PENDING, FleetStatus.BACKLOG, FleetStatus.DEGRADED, FleetStatus.NEAR,
@@ -53,6 +55,8 @@ def _calm_title(rows: Sequence[FleetCluster]) -> str:
         return "No alert fires"
     if any(row.assessed.status not in _WATCHED for row in running):
         return "No cluster exceeds a limit"
+    if any(row.assessed.status in _HANDLED for row in running):
+        return "No cluster needs you"
     which = "" if len(running) == len(rows) else "running "
     if len(running) == 1:
         return f"The {which}cluster keeps its limits"

@@ -35,8 +35,10 @@ def list_headline(cluster: Cluster) -> Headline:
     ]
     why = "; ".join(filter(None, parts))
     alert = next((row for row in open_alerts([cluster.pk]) if row.subject == TOPICS), None)
-    if alert is not None:
-        grade = BAD if status_of(alert, timezone.now()) is AlertStatus.FIRING else WARN
+    status = None if alert is None else status_of(alert, timezone.now())
+    is_running = cluster.desired == Cluster.Desired.RUNNING
+    if alert is not None and is_running and status is not AlertStatus.RECOVERING:
+        grade = BAD if status is AlertStatus.FIRING else WARN
         link = path_of(cluster.slug, alert)
         others = "; ".join(filter(None, [what, *parts]))
         title = alert.detail or title_of(TOPICS)

@@ -1,6 +1,7 @@
-// The time of the server: samples carry it, and the clock of the browser may differ.
+// The time of the server: pages and samples carry it, and the clock of the browser may differ.
 
-let ahead = 0;
+const written = Number(document.body?.dataset.now);
+let ahead = written ? Date.now() - written : 0;
 
 /** Note the server's present time in ms. */
 export function setClock(server) { ahead = Date.now() - server; }

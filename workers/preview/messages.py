@@ -4,6 +4,7 @@ import json
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any, Final
 
 import numpy as np
@@ -45,6 +46,8 @@ _FILTERED: Final = 2_000
 # Characters of a key and a value that are shown.
 _TEXT, _KEY = 4_000, 200
 _STREAM: Final = 1
+# Messages from which columns are proposed.
+_SAMPLED: Final = 500
 
 
 def run(body: str) -> None:
@@ -127,7 +130,7 @@ def _shown(
     newest = sorted(selected, key=lambda m: (m.sent_at, m.topic, m.partition, m.offset))
     kept = (newest[: request.limit] if place.is_from_start else newest[-request.limit :])[::-1]
     cut = [replace(message, text=message.text[:_TEXT]) for message in kept]
-    sample = "" if schema else b64encode(_lines(kept)).decode()
+    sample = "" if schema else b64encode(_lines(_of_each_partition(newest))).decode()
     return BrowsedSource(cut, count, len(selected), sample)
 
 
@@ -137,6 +140,15 @@ def _message(item: BrowsedChunk, row: int) -> BrowsedMessage:
         item.partition, int(chunk.offsets[row]), moment_of(chunk.times_ms[row]),
         item.keys[row][:_KEY], item.texts[row], chunk.decoded.faults.get(row, ""), item.topic,
     )  # fmt: skip
+
+
+def _of_each_partition(messages: Sequence[BrowsedMessage]) -> list[BrowsedMessage]:
+    """Return the newest messages of each partition in turns, so that a busy one hides no other."""
+    by_place: dict[tuple[str, int], list[BrowsedMessage]] = {}
+    for message in reversed(messages):
+        by_place.setdefault((message.topic, message.partition), []).append(message)
+    turns = zip_longest(*by_place.values())
+    return [message for turn in turns for message in turn if message is not None][:_SAMPLED]
 
 
 def _lines(messages: Sequence[BrowsedMessage]) -> bytes:

@@ -85,8 +85,8 @@ class EpisodeOut(columns_of(SheddingInterval, _INTERVAL, under="cost.row")):  # 
     """
 
     kept: float | None
-    lossy_queries: int = below("cost.lossy_queries")
-    queries: list[dataclass_schema(IntervalRecords)] = below("cost.queries")  # type: ignore[valid-type]
+    lossy_queries: int = below("cost.lossy_queries", is_optional=False)
+    queries: list[dataclass_schema(IntervalRecords)] = below("cost.queries", is_optional=False)  # type: ignore[valid-type]
     intervals: list[IntervalOut]
     is_over: bool
 

@@ -116,9 +116,10 @@ def shown(names: str) -> ConfigDict:
     return ConfigDict(json_schema_extra={"x-columns": list[Any](names.split())})
 
 
-def below(path: str) -> Any:
+def below(path: str, *, is_optional: bool = True) -> Any:
     """Return the field of a value below a row, such as cluster.slug; null without one."""
-    return Field(None, validation_alias=AliasPath(*path.split(".")))
+    alias = AliasPath(*path.split("."))
+    return Field(None, validation_alias=alias) if is_optional else Field(validation_alias=alias)
 
 
 Body = TypeVar("Body", bound=BaseModel)

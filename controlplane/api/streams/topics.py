@@ -34,7 +34,7 @@ class BrokersIn(RequestBody):
 
 
 class SourceStatusOut(fields_of(SourceStatus)):  # type: ignore[misc]
-    """How far a topic is read; error: why the brokers do not answer, empty if they do."""
+    """How far a source is read; error: why its place does not answer, empty if it does."""
 
     unread: int
     lag_s: float
@@ -55,7 +55,7 @@ def read_sample(request: HttpRequest, slug: str, body: SourceBody) -> Any:
 
 @router.get("/{slug}/streams/{stream}/topic", response=SourceStatusOut)
 def get_topic(request: HttpRequest, slug: str, stream: str) -> Any:
-    """Return how far the topic of a stream is read. 404 before the pipeline has asked for it."""
+    """Return how far the source of a stream is read. 404 before the pipeline has asked for it."""
     row = stream_by_key(cluster_of(request), stream)
     status = source_status(row)
     if status is None:

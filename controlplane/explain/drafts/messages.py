@@ -103,8 +103,8 @@ def sample(actor: Actor, cluster: Cluster, row: Mapping[str, Any]) -> SourceSamp
     browsed = send(cluster, request)
     if not browsed.sample:
         place = "" if source is None else source.place
-        why = next((message.fault for message in browsed.messages), "it has none")
-        raise Conflict("no_messages", f"The {place} has no message to read: {why}")
+        why = next((f": {message.fault}" for message in browsed.messages), "")
+        raise Conflict("no_messages", f"No message can be read of the {place}{why}")
     kind = Format.NDJSON
     if isinstance(source, FileSource):
         kind = _FORMATS[FileFormat(source.format)]
@@ -130,8 +130,8 @@ def send(cluster: Cluster, request: BrowseRequest) -> BrowsedSource:
     fields = response.data.get("fields", {})
     if fields and not request.stream:
         raise Invalid({f"source.{name}": [why] for name, why in fields.items()})
-    if "partition" in fields:
-        raise Invalid({"partition": [fields["partition"]]})
+    if wrong := {name: [fields[name]] for name in ("place_topic", "partition") if name in fields}:
+        raise Invalid({name.removeprefix("place_"): why for name, why in wrong.items()})
     raise refusal_of(response)
 
 

@@ -129,6 +129,9 @@ def test_the_records_of_the_first_batch_came_while_the_oldest_ones_waited() -> N
     row = telemetry(2, 5_000) | {"latency": {"n": 9, "p50": 9e3, "p95": 19e3, "p99": 20e3}}
     first = sample_of(row, PreviousBatch(None, 2_000), [500.0, 500.0])
     assert (first["span_s"], first["in"]) == (20.0, 5.0)
+    row["latency"]["p99"] = 86_400e3
+    old = sample_of(row, PreviousBatch(None, 2_000), [500.0, 500.0])
+    assert (old["span_s"], old["in"]) == (60.0, pytest.approx(100 / 60))
 
 
 def test_records_that_waited_show_no_load() -> None:

@@ -34,6 +34,14 @@ _NO_VALUE: Final = "is a message without a value"
 _SKIPPED: Final = "is a change that the source skips"
 
 
+def _fault(source: TopicSource, place: BrowsePlace, every: Sequence[Place]) -> dict[str, str]:
+    """Return why no partition is that of a place, by the field that is wrong."""
+    if place.topic and all(own.topic != place.topic for own in every):
+        text = f"no topic that matches {source.topic_pattern} has the name {place.topic}"
+        return {"place_topic": text}
+    return {"partition": f"{place.topic or source.name} has no partition {place.partition}"}
+
+
 def reader_of(
     source: TopicSource, schema: StreamSchema | None, place: BrowsePlace, key: StreamKey
 ) -> RecordsReader:
@@ -47,8 +55,7 @@ def reader_of(
             every = places_of(consumer, source)
             places = [own for own in every if place.has(own)]
             if every and not places:
-                what = "partition" if place.partition is None else f"partition {place.partition}"
-                raise BadSource({"partition": f"{place.topic or source.name} has no {what}"})
+                raise BadSource(_fault(source, place, every))
             ends = ends_of(consumer, places)
             ranges = place.ranges(ends, partial(offsets_at, consumer, places))
             messages = messages_between(consumer, ranges, _BYTES)
