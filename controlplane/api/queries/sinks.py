@@ -50,6 +50,7 @@ class ResultSinkOut(
         Sink,
         "id name kind mode corrections paused written refused corrected lost lost_at written_at"
         " error failures failing_since retry_at created_by created_at",
+        under="sink",
         settings=dict[str, Any],
     )
 ):
@@ -67,13 +68,6 @@ class ResultSinkOut(
     refused_kept: int
     guarantee: str
 
-    @classmethod
-    def of(cls, status: SinkStatus) -> dict[str, Any]:
-        """Return the values of a sink and its status."""
-        own = ("state", "lag_s", "waiting", "refused_kept", "guarantee")
-        values = {name: getattr(status.sink, name) for name in cls.model_fields if name not in own}
-        return values | {name: getattr(status, name) for name in own}
-
 
 class RefusedResultOut(
     columns_of(RefusedResult, "reason requested refused_at", row=dict[str, Any])  # type: ignore[misc]
@@ -84,9 +78,7 @@ class RefusedResultOut(
 @router.get(SINKS, response=list[ResultSinkOut])
 def list_sinks(request: HttpRequest, slug: str, query: str) -> Any:
     """List the sinks of a query by name, at most ten."""
-    return [
-        ResultSinkOut.of(status) for status in statuses_of(service.sinks_of(_query(request, query)))
-    ]
+    return statuses_of(service.sinks_of(_query(request, query)))
 
 
 @router.post(SINKS, response={201: ResultSinkOut}, auth=open_to(ADMIN))
@@ -169,5 +161,5 @@ def _sink(request: HttpRequest, query: str, sink: str) -> Sink:
     return service.sink_of(_query(request, query), sink)
 
 
-def _shown(sink: Sink) -> dict[str, Any]:
-    return ResultSinkOut.of(statuses_of([sink])[0])
+def _shown(sink: Sink) -> SinkStatus:
+    return statuses_of([sink])[0]
