@@ -54,24 +54,30 @@ def driver_url(slug: str, password: str) -> str:
 
 
 def _check_login(url: str) -> None:
-    """Log in and look at what a driver needs.
+    """Log in and look at what a driver needs; once more if it failed while Weir's user can log in.
 
     Raises `psycopg.Error` if it lacks something, Django's if Weir's user cannot log in either.
     """
     try:
-        with psycopg.connect(make_conninfo(url, connect_timeout=_CONNECT_S)) as session:
-            session.execute("SELECT FROM results_window, results_cluster LIMIT 0")
-            session.execute("CREATE TEMPORARY TABLE staged (tried int) ON COMMIT DROP")
+        _use_login(url)
     except psycopg.OperationalError:
         with closing(connections[RESULTS].copy()) as own:
             own.ensure_connection()
-        raise
+        _use_login(url)
+
+
+def _use_login(url: str) -> None:
+    with psycopg.connect(make_conninfo(url, connect_timeout=_CONNECT_S)) as session:
+        session.execute("SELECT FROM results_window, results_cluster LIMIT 0")
+        session.execute("CREATE TEMPORARY TABLE staged (tried int) ON COMMIT DROP")
 
 
 def _create(login: str, password: str) -> None:
     """Create the group and the login, or change its password; end its sessions of before."""
     group = f"weir-drivers.{login.split('.')[1]}"
     with transaction.atomic(RESULTS), results_cursor() as cursor:
+        # Its holder may have lost its machine.
+        cursor.execute(f"SET LOCAL lock_timeout = '{_CONNECT_S}s'")
         cursor.execute(_LOCK)
         cursor.execute("SELECT rolname FROM pg_roles WHERE rolname IN (%s, %s)", [group, login])
         known = {name for (name,) in cursor.fetchall()}

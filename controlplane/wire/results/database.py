@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 T = TypeVar("T")
 # Patience by default (s).
@@ -94,7 +95,9 @@ class ConnectedDatabase:
 
     def _connect(self) -> Any:
         if self.is_postgres:
-            return psycopg.connect(self._url, autocommit=True)
+            waited = {"connect_timeout": max(2, round(self._patience_s))}
+            options: Any = waited | conninfo_to_dict(self._url)
+            return psycopg.connect(**options, autocommit=True)
         path = unquote(urlsplit(self._url).path)[1:]
         connection = sqlite3.connect(
             path, timeout=_POLL_S, isolation_level=None, check_same_thread=False

@@ -30,6 +30,9 @@ class Message(NamedTuple):
     def offset(self) -> int:
         return self.number
 
+    def key(self) -> None:
+        return None
+
     def error(self) -> None:
         return None
 
@@ -45,16 +48,19 @@ class Brokers:
         self.asked: list[int] = []
         self.assigned: list[tuple[Place, int]] = []
         self.left: list[Place] = []
+        self.given = self.given_before_leaving = 0
 
     def consume(self, count: int, timeout: float) -> list[Message]:
         self.asked.append(count)
         some, self.messages = self.messages[:count], self.messages[count:]
+        self.given += len(some)
         return some
 
     def incremental_assign(self, places: Sequence[Any]) -> None:
         self.assigned += [(Place(one.topic, one.partition), one.offset) for one in places]
 
     def incremental_unassign(self, places: Sequence[Any]) -> None:
+        self.given_before_leaving = self.given
         self.left += [Place(one.topic, one.partition) for one in places]
 
 
@@ -82,9 +88,11 @@ def test_what_comes_behind_a_batch_is_not_fetched_again(monkeypatch: pytest.Monk
 
 
 def test_more_than_a_bound_of_bytes_is_fetched_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while the messages of another partition are waited for."""
     reader, brokers = reader_with(monkeypatch, 300, 1 << 20)
     assert offsets(reader, 0, 5) == [[0, 1, 2, 3, 4]] * 2
     assert brokers.left == [BUSY]
+    assert brokers.given_before_leaving < 100, "of 1 MiB each"
     brokers.messages += [Message(BUSY, number, 1) for number in range(5, 10)]
     assert offsets(reader, 5, 10) == [[5, 6, 7, 8, 9]] * 2
     assert brokers.assigned == [(BUSY, 0), (RARE, 0), (BUSY, 5)]

@@ -5,7 +5,7 @@ A chunk is up to `CHUNK` messages of one partition.
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, Final, NamedTuple
@@ -39,6 +39,8 @@ from workers.pipeline.sources.topic.messages import Fetched, letter_data
 _FETCH: Final = 5_000
 # Bytes that came behind the ranges: beyond these, partitions begin again where they were read.
 _AHEAD_BYTES: Final = 16 << 20
+# Of an object of the client, beside key and value.
+_OBJECT_BYTES: Final = 300
 # The brokers may have less than is asked for.
 _WAIT_S: Final = 0.1
 # So long the brokers may give nothing before the attempt at the batch fails.
@@ -61,8 +63,8 @@ class TopicReader:
     """One consumer of a source in one process; consecutive ranges need no new request.
 
     By assigned partition: `_done`: the offset up to which messages were returned; `_next`: up to
-    which they came; `_ahead`: those between. `_lost`: the first offset that the broker still has,
-    of partitions of the present ranges.
+    which they came; `_ahead`: those between, `_sizes`: their bytes. `_lost`: the first offset that
+    the broker still has, of partitions of the present ranges.
     """
 
     source: TopicSource
@@ -70,6 +72,7 @@ class TopicReader:
     _done: dict[Place, int] = field(default_factory=dict)
     _next: dict[Place, int] = field(default_factory=dict)
     _ahead: dict[Place, deque[Any]] = field(default_factory=dict)
+    _sizes: dict[Place, int] = field(default_factory=dict)
     _lost: dict[Place, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -84,32 +87,38 @@ class TopicReader:
         `is_stuck`: whether partitions that there are no longer are given up. Raises
         `SourceUnavailable` if the brokers give nothing for a minute.
         """
-        stops = {place: stop for place, (_, stop) in ranges.items()}
         self._lost.clear()
         self._assign({place: start for place, (start, _) in ranges.items()})
-        deadline = time.monotonic() + _SILENT_S
-        while waiting := [p for p, stop in stops.items() if self._next.get(p, stop) < stop]:
-            before = [self._next[place] for place in waiting]
-            # To ask for more would mean to wait for messages that are not written yet.
-            left = sum(stops[place] - start for place, start in zip(waiting, before, strict=True))
-            for message in self._consumer.consume(min(_FETCH, left), timeout=_WAIT_S):
+        waiting = {place: stop for place, (_, stop) in ranges.items()}
+        result: dict[Place, Range] = {}
+        deadline, asked = time.monotonic() + _SILENT_S, 0
+        while True:
+            for place in [p for p, stop in waiting.items() if self._next.get(p, stop) >= stop]:
+                result[place] = self._taken(place, waiting.pop(place))
+            self._bound_ahead(waiting)
+            if not waiting:
+                return result
+            left = sum(stop - self._next[place] for place, stop in waiting.items())
+            # To ask for more would mean to wait for messages that are not written yet, unless those
+            # of other partitions come first.
+            asked = min(_FETCH, max(left, asked))
+            for message in self._consumer.consume(asked, timeout=_WAIT_S):
                 self._take(message)
-            if before != [self._next.get(place) for place in waiting]:
-                deadline = time.monotonic() + _SILENT_S
+            after = sum(stop - self._next.get(place, stop) for place, stop in waiting.items())
+            if after < left:
+                deadline, asked = time.monotonic() + _SILENT_S, 0
             elif time.monotonic() > deadline:
-                self._end_waiting(waiting, is_stuck=is_stuck)
-        result = {p: Range(self._taken(p, stop), self._lost.get(p)) for p, stop in stops.items()}
-        self._bound_ahead()
-        return result
+                self._end_waiting([*waiting], is_stuck=is_stuck)
+            else:
+                asked *= 2
 
-    def _bound_ahead(self) -> None:
-        """Forget partitions, those with the most bytes ahead first, until the others have few."""
-        sizes = {place: sum(map(len, ahead)) for place, ahead in self._ahead.items()}
-        for place in sorted(sizes, key=lambda place: -sizes[place]):
-            if sum(sizes.values()) <= _AHEAD_BYTES:
+    def _bound_ahead(self, waiting: Collection[Place]) -> None:
+        """Forget partitions with the most bytes ahead, but those that are waited for."""
+        while sum(self._sizes.values()) > _AHEAD_BYTES:
+            others = [place for place, size in self._sizes.items() if size and place not in waiting]
+            if not others:
                 return
-            del sizes[place]
-            self._forget([place])
+            self._forget([max(others, key=self._sizes.__getitem__)])
 
     def _end_waiting(self, waiting: Sequence[Place], *, is_stuck: bool) -> None:
         """Give up partitions that give no message, or raise `SourceUnavailable`."""
@@ -120,13 +129,14 @@ class TopicReader:
         names = ", ".join(f"{place.topic}-{place.partition}" for place in waiting)
         raise SourceUnavailable(f"partitions give no message: {names}"[:300])
 
-    def _taken(self, place: Place, stop: int) -> list[Any]:
-        ahead, result = self._ahead.get(place, deque[Any]()), []
+    def _taken(self, place: Place, stop: int) -> Range:
+        ahead, messages = self._ahead.get(place, deque[Any]()), list[Any]()
         while ahead and ahead[0].offset() < stop:
-            result.append(ahead.popleft())
+            messages.append(ahead.popleft())
         if place in self._done:
             self._done[place] = stop
-        return result
+            self._sizes[place] -= sum(map(_size, messages))
+        return Range(messages, self._lost.get(place))
 
     def _assign(self, starts: Mapping[Place, int]) -> None:
         """Let the consumer continue at the starts of ranges."""
@@ -142,12 +152,13 @@ class TopicReader:
         self._next |= starts
         self._done |= starts
         self._ahead |= {place: deque() for place in starts}
+        self._sizes |= dict.fromkeys(starts, 0)
 
     def _forget(self, places: Sequence[Place]) -> None:
         if places:
             self._consumer.incremental_unassign([TopicPartition(*place) for place in places])
         for place in places:
-            del self._next[place], self._done[place], self._ahead[place]
+            del self._next[place], self._done[place], self._ahead[place], self._sizes[place]
 
     def _take(self, message: "Message[Any, Any]") -> None:
         # For each message, and equal to its `Place`, which takes longer to make.
@@ -157,6 +168,7 @@ class TopicReader:
             return
         if error is None:
             self._ahead[place].append(message)
+            self._sizes[place] += _size(message)
             self._next[place] = (message.offset() or 0) + 1
         elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - as above
             # The last offsets may be no messages, but marks of transactions.
@@ -185,6 +197,11 @@ class TopicReader:
     def _give_up(self, places: Sequence[Place]) -> None:
         self._forget(places)
         self._lost |= dict.fromkeys(places, MAX_SEQUENCE)
+
+
+def _size(message: "Message[Any, Any]") -> int:
+    """Return about how many bytes of memory a message takes."""
+    return len(message) + len(message.key() or b"") + _OBJECT_BYTES
 
 
 @cache
