@@ -119,7 +119,7 @@ def test_chip_and_sentence_count_the_same_limits(operating: Client) -> None:
     assert "BAD has one firing alert" in html
     assert not re.search(r"(\d|One) limits? exceeded", html)
     Alert.objects.filter(pk=recovered.pk).update(acknowledged_at=timezone.now())
-    assert title(text_of(operating)) == "The cluster keeps its limits"
+    assert title(text_of(operating)) == "No cluster needs you"
 
 
 def test_a_handled_alert_no_longer_counts(operating: Client, operator: Actor) -> None:
@@ -130,7 +130,7 @@ def test_a_handled_alert_no_longer_counts(operating: Client, operator: Actor) ->
     )
     assert (answer.status_code, "weir:changed" in answer["HX-Trigger"]) == (200, True)
     html = text_of(operating)
-    assert title(html) == "The cluster keeps its limits"
+    assert title(html) == "No cluster needs you"
     assert f"by {operator.name}" in html
     assert "Acknowledged" in html
     assert "<span data-firing>0</span>" in html
