@@ -1,6 +1,6 @@
 """Cut the demonstration's hours out of the source data.
 
-python -m benchmarks.recordings.web <folder with web_nasa_19950801.csv.gz>
+python -m workers.demo.web.slice <folder with web_nasa_19950801.csv.gz>
 """
 
 import argparse

@@ -1,1 +1,0 @@
-"""How the recordings of the demonstrations were cut out of their sources."""
