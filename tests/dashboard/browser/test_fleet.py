@@ -57,7 +57,7 @@ def test_an_alert_appears_and_is_silenced_without_a_reload(page: Page, web: str)
     expect(page.locator("#alerts .chip").first).to_have_text("Silenced")
     expect(dialog).to_be_hidden()
     expect(toast).to_have_count(0)
-    expect(title).to_have_text("The cluster keeps its limits")
+    expect(title).to_have_text("No cluster needs you")
     assert page.evaluate("window.same")
 
 

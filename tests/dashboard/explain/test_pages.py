@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import Cluster, Decision, Proposal, RoutingVersion, Task
+from controlplane.models import Cluster, Decision, Proposal, RoutingVersion, Stream, Task
 from tests.dashboard.conftest import browser_of
 from tests.support.cluster import placed, small_cluster, stream_id
 from tests.support.explaining import record_past, steps
@@ -111,6 +111,7 @@ def test_rates_and_decisions_open_their_explanation(
     operating: Client, risen: tuple[Cluster, int]
 ) -> None:
     cluster, now = risen[0], timezone.now()
+    Stream.objects.update(rate=5.0)
     row = Decision.objects.create(
         cluster=cluster, loop="imbalance", code="within", text="within the limit", number=0.1,
         limit=0.2, first_at=now, last_at=now, count=1,
