@@ -143,12 +143,12 @@ def _message(item: BrowsedChunk, row: int) -> BrowsedMessage:
 
 
 def _of_each_partition(messages: Sequence[BrowsedMessage]) -> list[BrowsedMessage]:
-    """Return the newest messages of each partition in turns, so that a busy one hides no other."""
+    """Return the newest messages, as many of each partition: a busy one must not hide others."""
     by_place: dict[tuple[str, int], list[BrowsedMessage]] = {}
     for message in reversed(messages):
         by_place.setdefault((message.topic, message.partition), []).append(message)
-    turns = zip_longest(*by_place.values())
-    return [message for turn in turns for message in turn if message is not None][:_SAMPLED]
+    layers = zip_longest(*by_place.values())
+    return [message for layer in layers for message in layer if message is not None][:_SAMPLED]
 
 
 def _lines(messages: Sequence[BrowsedMessage]) -> bytes:

@@ -156,6 +156,8 @@ def test_a_stream_waits_while_more_topics_match_than_it_reads(
         assert status(pipeline)["error"] == ""
 
 
+# By night: librdkafka 2.16 may end the process with the answer of this broker about the topic.
+@pytest.mark.nightly("spark")
 def test_the_partitions_of_a_topic_that_is_deleted_are_missing(
     redis_client: "redis.Redis", redis_server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,7 +91,7 @@ class TopicReader:
         self._assign({place: start for place, (start, _) in ranges.items()})
         waiting = {place: stop for place, (_, stop) in ranges.items()}
         result: dict[Place, Range] = {}
-        deadline, asked = time.monotonic() + _SILENT_S, 0
+        deadline, wanted = time.monotonic() + _SILENT_S, 0
         while True:
             for place in [p for p, stop in waiting.items() if self._next.get(p, stop) >= stop]:
                 result[place] = self._taken(place, waiting.pop(place))
@@ -101,16 +101,16 @@ class TopicReader:
             left = sum(stop - self._next[place] for place, stop in waiting.items())
             # To ask for more would mean to wait for messages that are not written yet, unless those
             # of other partitions come first.
-            asked = min(_FETCH, max(left, asked))
-            for message in self._consumer.consume(asked, timeout=_WAIT_S):
+            wanted = min(_FETCH, max(left, wanted))
+            for message in self._consumer.consume(wanted, timeout=_WAIT_S):
                 self._take(message)
             after = sum(stop - self._next.get(place, stop) for place, stop in waiting.items())
             if after < left:
-                deadline, asked = time.monotonic() + _SILENT_S, 0
+                deadline, wanted = time.monotonic() + _SILENT_S, 0
             elif time.monotonic() > deadline:
                 self._end_waiting([*waiting], is_stuck=is_stuck)
             else:
-                asked *= 2
+                wanted *= 2
 
     def _bound_ahead(self, waiting: Collection[Place]) -> None:
         """Forget partitions with the most bytes ahead, but those that are waited for."""
