@@ -67,12 +67,12 @@ def measure(root: int, seconds: float) -> None:
     rows: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for process, spent in after.own.items():
         try:
-            row, pss = rows[kind_of(process)], process.memory_full_info().pss
+            row, size = rows[kind_of(process)], process.memory_full_info().pss
         except psutil.NoSuchProcess:
             continue
         row[0] += 1
         row[1] += (spent - before.own.get(process, 0.0)) / passed
-        row[2] += pss / _MEGABYTE
+        row[2] += size / _MEGABYTE
     total = (after.all - before.all) / passed
     ended = total - sum(row[1] for row in rows.values())
     print(f"{'process':30}{'number':>7}{'% of a core':>13}{'PSS, MB':>10}")
