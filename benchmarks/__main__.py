@@ -55,6 +55,7 @@ SMALLEST: Final[Mapping[str, str]] = {
     "live_speed": "--watch 20",
     "pages.figures": "--seconds 5 --queries 300 --streams 40 --sockets 20 --samples 60",
     "planners.shedding_measured": "--seconds 6 --quiet 25",
+    "at_rest": "--settle 1 --seconds 5",
     "availability.recovery": "--only lab",
     "availability.worker_deaths": "--only worker",
     "availability.takeover": "--rounds 1 --hosts 2 --cold",

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Sequence
+from functools import cache
 from threading import Event, Thread
 from typing import Any, Final
 
@@ -10,9 +11,18 @@ from celery import bootsteps
 from celery.beat import PersistentScheduler
 from celery.concurrency.solo import TaskPool as SoloPool
 from django.conf import settings
+from django.db import DatabaseError, close_old_connections
+from django.db.models import QuerySet
 from redis.exceptions import RedisError
 
-from controlplane.events.task_names import queue_key
+from controlplane.events.task_names import (
+    OF_CLUSTERS,
+    RECONCILE_EXECUTIONS,
+    SEAL_AUDIT,
+    SEND_DUE_WEBHOOKS,
+    queue_key,
+)
+from controlplane.plans.proposal_states import APPROVED
 from controlplane.processes.runtime.beats import beat
 from controlplane.processes.runtime.leases import Leases, holder_of
 from controlplane.processes.runtime.process_kinds import BEAT, PERIOD_S, PROCESSES
@@ -20,6 +30,8 @@ from controlplane.wire.redis_clients import connect
 
 # Periodic tasks that wait in a queue, at most: without a worker they would fill Redis.
 MOST_WAITING: Final = 500
+# The interval of tasks that have no work (s): deleted rows may have left some.
+QUIET_S: Final = 60.0
 logger = logging.getLogger(__name__)
 
 
@@ -63,6 +75,7 @@ class WorkerHeartbeat(bootsteps.StartStopStep):
 class BeatingScheduler(PersistentScheduler):
     """Celery's scheduler with a heartbeat, which sends nothing to a queue that nobody serves.
 
+    A task without work is sent once a minute.
     One of several schedulers, the holder of a lease, sends tasks; the others wait.
     """
 
@@ -70,6 +83,7 @@ class BeatingScheduler(PersistentScheduler):
         self._client = connect(settings.REDIS_URL)
         self._leases = Leases(settings.REDIS_URL, BEAT.name, holder_of(settings.DATA_DIR))
         self._beat_at = float("-inf")
+        self._sent_at: dict[str, float] = {}
         super().__init__(*arguments, **options)
 
     def tick(self, *arguments: Any, **options: Any) -> float:
@@ -90,7 +104,12 @@ class BeatingScheduler(PersistentScheduler):
         self._leases.leave()
 
     def apply_async(self, entry: Any, *arguments: Any, **options: Any) -> Any:
-        """Send a task; skip it while `MOST_WAITING` tasks wait in its queue."""
+        """Send a task; skip it if it has no work, or `MOST_WAITING` tasks wait in its queue."""
+        now = time.monotonic()
+        is_quiet = now - self._sent_at.get(entry.task, float("-inf")) < QUIET_S
+        if is_quiet and not _has_work(entry.task):
+            return None
+        self._sent_at[entry.task] = now
         queue = self.app.amqp.router.route({}, entry.task)["queue"].name
         try:
             waiting = int(self._client.llen(queue_key(queue)))
@@ -100,6 +119,31 @@ class BeatingScheduler(PersistentScheduler):
             logger.warning("%d tasks wait in the queue %s; %s skipped", waiting, queue, entry.task)
             return None
         return super().apply_async(entry, *arguments, **options)
+
+
+@cache
+def _work() -> dict[str, QuerySet[Any]]:
+    """Return the rows without which a periodic task has nothing to do, by its name."""
+    # Models need the set-up of Django.
+    from controlplane.models import AuditEntry, Cluster, Delivery, Proposal  # noqa: PLC0415
+
+    return {
+        **dict.fromkeys(OF_CLUSTERS, Cluster.objects.all()),
+        RECONCILE_EXECUTIONS: Proposal.objects.filter(state__in=APPROVED),
+        SEND_DUE_WEBHOOKS: Delivery.objects.filter(state=Delivery.State.WAITING),
+        SEAL_AUDIT: AuditEntry.objects.filter(sequence=None),
+    }
+
+
+def _has_work(task: str) -> bool:
+    """Return whether a periodic task has work, True if that is unknown."""
+    rows = _work().get(task)
+    try:
+        # After a restart of the database the connection is dead.
+        close_old_connections()
+        return rows is None or rows.exists()
+    except DatabaseError:
+        return True
 
 
 def _beat_until(ended: Event, client: Any, kinds: Sequence[str], instance: str) -> None:

@@ -78,6 +78,12 @@ VERIFY_AUDIT = "weir.verify_audit"
 UPDATE_FINALITY = "weir.update_finality"
 UPDATE_VIEWS = "weir.update_views"
 
+# Periodic tasks that have next to nothing to do while there is no cluster.
+OF_CLUSTERS = frozenset({
+    RECONCILE_ROUTING, RECONCILE_SCENARIOS, REVIEW_PROPOSALS, UPDATE_LEDGER, REQUEUE_PROPOSALS,
+    WATCH, FIT_FORECASTERS, RECORD_KEY_SKEW, RECORD_COSTS, UPDATE_FINALITY, UPDATE_VIEWS, ROLL_UP,
+})  # fmt: skip
+
 
 def send_on_commit(name: str, *args: Any, expires_s: float | None = None) -> None:
     """Send the task once the transaction is committed; after `expires_s` no worker takes it.

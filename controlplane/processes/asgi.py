@@ -29,6 +29,7 @@ from controlplane.access.logins.credentials import user_of  # noqa: E402
 from controlplane.installation.assets.serving import with_static  # noqa: E402
 from controlplane.processes.runtime import request_bounds as bounds  # noqa: E402
 from controlplane.processes.runtime.request_bounds import RequestLimits  # noqa: E402
+from controlplane.processes.serving import request_metrics  # noqa: E402
 from controlplane.processes.serving.forwarded import ForwardedHeaders  # noqa: E402
 from controlplane.processes.serving.garbage_collection import tune_collector  # noqa: E402
 from controlplane.processes.serving.lifespan import lifespan  # noqa: E402
@@ -37,6 +38,7 @@ from controlplane.processes.serving.pooled_handler import PooledHandler  # noqa:
 from controlplane.processes.serving.request_limits import LimitedRequests  # noqa: E402
 from controlplane.processes.serving.sockets import SocketsOfOwnOrigin, close_on_loss  # noqa: E402
 
+request_metrics.prepare_files()
 # All pages and endpoints now, not with the first request.
 import_module(settings.ROOT_URLCONF)
 # What hashes a password, or compares a code.

@@ -74,6 +74,11 @@ class SinkProcess:
         self._threads: dict[int, SinkThread] = {}
         self._newest: dict[str, int] = {}
 
+    @property
+    def holds(self) -> bool:
+        """Return whether this process holds sinks."""
+        return bool(self._threads)
+
     def step(self) -> None:
         """Renew the leases, take over sinks that nobody holds, and end threads of others."""
         close_old_connections()
@@ -94,7 +99,7 @@ class SinkProcess:
 
     def notify(self) -> None:
         """Let the threads of clusters with changed results look for them at once."""
-        if not self._threads:
+        if not self.holds:
             return
         try:
             with results_cursor() as cursor:

@@ -35,6 +35,8 @@ from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock
 logger = logging.getLogger("weir.agent")
 
 TICK_S: Final = 1.0
+# Without a cluster that runs, or should.
+QUIET_S: Final = 2.0
 # The next step after a driver has ended, which starts another one.
 SOON_S: Final = 0.1
 # The runner kills the agent after 30 s.
@@ -85,14 +87,16 @@ def _watched(agent: Agent) -> Iterator[None]:
 
 
 def _run(agent: Agent, spares: Spares, stop: threading.Event, signals: socket.socket) -> None:
-    has_ended = False
+    has_ended, pause = False, TICK_S
     while not stop.is_set():
         try:
-            spares.step(agent.tick(time.monotonic()), time.monotonic())
+            states = agent.tick(time.monotonic())
+            pause = TICK_S if set(states.values()) - {"stopped"} else QUIET_S
+            spares.step(states, time.monotonic())
         except Exception:
             # Drivers continue; the next step retries.
             logger.exception("could not reconcile the clusters")
-        has_ended = bool(select([signals], [], [], SOON_S if has_ended else TICK_S)[0])
+        has_ended = bool(select([signals], [], [], SOON_S if has_ended else pause)[0])
         if has_ended:
             signals.recv(4096)
     spares.end()

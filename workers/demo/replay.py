@@ -33,6 +33,8 @@ from workers.demo.taxis import Taxis
 from workers.demo.web.program import Web
 
 TICK_S: Final = 0.5
+# The interval of looks at scenarios and at the wanted queries, each a request.
+LOOK_S: Final = 2.0
 # After a pause (a full log, a sleeping laptop) the replay continues from where it was instead of
 # rushing through what it missed.
 LONGEST_STEP_S: Final = 2.0
@@ -49,6 +51,7 @@ T = TypeVar("T")
 
 # The interval of checks whether the demo's cluster exists.
 _NO_CLUSTER_S: Final = 2.0
+# By the slug of their cluster.
 PROGRAMS: Final[Mapping[str, Callable[[argparse.Namespace], Program]]] = {
     "sf": lambda arguments: Taxis(arguments.speed, arguments.long_lived),
     "web": lambda arguments: Web(arguments.speed),
@@ -153,9 +156,7 @@ def main() -> None:
     limit = _stopping_after(arguments.limit_minutes, stop)
     client = connect_patiently(redis_url())
     with ThreadPoolExecutor(len(arguments.demos)) as pool:
-        replays = [
-            pool.submit(replay_one, PROGRAMS[name], arguments, stop) for name in arguments.demos
-        ]
+        replays = [pool.submit(replay_one, slug, arguments, stop) for slug in arguments.demos]
         # A failed replay ends the others, so that the process is restarted.
         while not wait(replays, REPLAYER.period_s, FIRST_EXCEPTION).done and not stop.is_set():
             _beat(client)
@@ -170,23 +171,21 @@ def _beat(client: "redis.Redis") -> None:
         beat(client, REPLAYER.name)
 
 
-def replay_one(
-    make: Callable[[argparse.Namespace], Program], arguments: argparse.Namespace, stop: Event
-) -> None:
+def replay_one(slug: str, arguments: argparse.Namespace, stop: Event) -> None:
     """Replay one program as soon as its cluster exists, until `stop`."""
-    program = make(arguments)
     auth = TokenFile(arguments.token_file)
     with (
         httpx.Client(base_url=arguments.url, auth=auth, timeout=_REQUEST_TIMEOUT_S) as client,
-        Producer(redis_url(), program.slug) as producer,
+        Producer(redis_url(), slug) as producer,
     ):
         store = connect_patiently(redis_url())
-        place = StoredMoment(store, program.slug)
-        api = WeirApi(client, program.slug)
+        place = StoredMoment(store, slug)
+        api = WeirApi(client, slug)
         while not persistently(api.exists, stop):
             if stop.wait(_NO_CLUSTER_S):
                 return
-        replay(program, api, producer, place, stop, arguments.speed)
+        # A recording takes much memory.
+        replay(PROGRAMS[slug](arguments), api, producer, place, stop, arguments.speed)
 
 
 def replay(
@@ -230,9 +229,9 @@ def keep_queries(
     wanted_now: Callable[[], Sequence[ProgramQuery]],
     stop: Event,
 ) -> None:
-    """Step the keeper every tick until `stop`; after a failure with growing pauses."""
+    """Step the keeper every `LOOK_S` until `stop`; after a failure with growing pauses."""
     try:
-        while not stop.wait(TICK_S):
+        while not stop.wait(LOOK_S):
             persistently(lambda: keeper.step(wanted_now()), stop)
     finally:
         # Records without queries would be half a replay: the process ends and is restarted.

@@ -28,7 +28,7 @@ from pyspark.sql.types import StructType
 from workers.pipeline.application import evaluated
 from workers.pipeline.exchange.envelope import ROUTED_DDL
 from workers.pipeline.exchange.output import OUTPUT_DDL, REPORT
-from workers.pipeline.nodes.state_store import NodeStore
+from workers.pipeline.nodes.state_store import NodeStore, open_state
 from workers.pipeline.spark.partition_keys import node_keys
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class _LogReader(DataSourceStreamReader):
 
 class _Node(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._values = handle.getMapState("values", "name string", "value binary")
+        self._values = open_state(handle)
 
     def handleInputRows(  # type: ignore[override]  # noqa: N802 - Spark's name
         self,

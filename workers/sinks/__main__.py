@@ -36,7 +36,7 @@ def main() -> None:
             # Only sinks to streams need Redis.
             stop.wait(PERIOD_S)
         until = time.monotonic() + PERIOD_S
-        while time.monotonic() < until and not stop.wait(NOTIFY_S):
+        while time.monotonic() < until and not stop.wait(NOTIFY_S if process.holds else PERIOD_S):
             process.notify()
     process.close()
 

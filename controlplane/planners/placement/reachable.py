@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 KEEP_S: Final = 60
 # Seconds for an unchanged version, as rates change.
 KEEP_SAME_S: Final = 600
-# At most a twentieth of the time goes into the computation.
-KEEP_TIMES: Final = 20
+# At most a hundredth of the time goes into the computation.
+KEEP_TIMES: Final = 100
 
 
 def request_if_due(cluster: Cluster, now: datetime) -> None:

@@ -178,7 +178,8 @@ def _lab_child() -> ChildSpec:
     The solo pool runs experiments in the process that receives the signal to stop, so a run returns
     to the queue immediately.
     """
-    command = (*YIELDING, "env", *UNCHECKED, *_celery_worker("lab", "lab@weir", "solo"))
+    own = (*YIELDING, "env", "WEIR_TASKS=workers.lab", *UNCHECKED)
+    command = (*own, *_celery_worker("lab", "lab@weir", "solo"))
     return ChildSpec("lab", command, "read its log; its runs are not lost")
 
 

@@ -12,10 +12,12 @@ import psutil
 import redis
 
 from controlplane.child_processes import trees
+from controlplane.child_processes.preload import Preloaded
 from controlplane.installation import env
 from controlplane.installation.assets.folders import environment_folder, has_manifest, static_root
 from controlplane.installation.demos import demos
 from controlplane.processes.runtime import children, health
+from controlplane.processes.runtime.beats import CHILD
 from controlplane.processes.runtime.checks import (
     FREE_BYTES,
     check_disk,
@@ -154,11 +156,17 @@ def start_all(
     since_ms = time.time_ns() // 1_000_000
     if own is not None:
         _start_redis(supervisor, own)
+    log = options.data / "logs" / "preloaded.log"
+    variables = {**supervisor.env, CHILD: "preloaded"}
+    preloaded = Preloaded("controlplane.processes.runtime.preloaded", variables, log)
     _collect_static(supervisor, options.data, say)
     say("preparing the database")
     advice = "check DATABASE_URL, and that the database is of this version of Weir or older"
     command = children.django("migrate_all", "--verbosity", "1")
     supervisor.run_step(ChildSpec("migrate", command, advice))
+    while not preloaded.is_ready():
+        _supervise(supervisor, 0.05)
+    supervisor.launch = preloaded.start
     supervisor.start(children.agent_child())
     for spec in children.service_children(place, listener):
         supervisor.start(spec)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from controlplane.child_processes import trees
+from controlplane.child_processes.preload import Process
 from controlplane.child_processes.start import spawn
 from controlplane.processes.runtime.beats import CHILD, ChildReport, now_ms
 from controlplane.processes.runtime.children import ChildSpec
@@ -24,6 +25,8 @@ from controlplane.processes.runtime.logs import Follower, rotate, tail
 HEALTHY_S: Final = 60.0
 # The pause before a restart while no process can work (s).
 BLOCKED_S: Final = 10.0
+# The interval of looks at the logs (s).
+LOGS_S: Final = 1.0
 # Each pause is shortened by up to this share, so that processes do not restart in step.
 JITTER: Final = 0.25
 # Warnings shown per child and minute; the log has them all.
@@ -39,7 +42,7 @@ class Child:
     spec: ChildSpec
     log: Path
     follower: Follower
-    process: "subprocess.Popen[bytes] | None" = None
+    process: Process | None = None
     started_at: float = 0.0
     failures: int = 0
     ended: str = ""
@@ -90,6 +93,9 @@ class Supervisor:
         self._stopping = stopping
         self._blocked = blocked
         self._watch = watch
+        # Starts a child; by default as a program of its own.
+        self.launch: Callable[..., Process] = spawn
+        self._read_at = float("-inf")
         self._step: subprocess.Popen[bytes] | None = None
         # Descendants from before the start are not stopped.
         self._strangers = {process.pid for process in trees.descendants()}
@@ -131,10 +137,13 @@ class Supervisor:
     def tick(self) -> None:
         """Supervise every child once."""
         now = time.monotonic()
+        reads_logs = now - self._read_at >= LOGS_S
         for child in list(self.children.values()):
-            self._forward_alarms(child, now)
+            if reads_logs:
+                self._read_at = now
+                self._forward_alarms(child, now)
+                rotate(child.log)
             self._look_after(child, now)
-            rotate(child.log)
         step = [self._step.pid] if self._step else []
         if self._watch is not None:
             self._watch.step(self.reports())
@@ -176,7 +185,7 @@ class Supervisor:
         spec, env = child.spec, {**self.env, CHILD: child.spec.name}
         child.started_at = time.monotonic()
         try:
-            child.process = spawn(spec.command, env, child.log, spec.inherited)
+            child.process = self.launch(spec.command, env, child.log, spec.inherited)
         except OSError as error:
             # Out of processes, memory or descriptors: tried again as after a failure.
             self._note_failure(child, f"cannot be started: {error}", child.started_at)

@@ -65,9 +65,14 @@ def remove_unreadable_files(folder: Path, owner: str) -> int:
     return removed
 
 
+def prepare_files() -> None:
+    """Delete the files that cannot be continued, before this process counts."""
+    if _SHARED:
+        remove_files_of_dead_processes(Path(_SHARED))
+        remove_unreadable_files(Path(_SHARED), file_owner())
+
+
 if _SHARED:
-    remove_files_of_dead_processes(Path(_SHARED))
-    remove_unreadable_files(Path(_SHARED), file_owner())
     # The library has types but for this one.
     values.ValueClass = MultiProcessValue(file_owner)  # type: ignore[no-untyped-call]
 

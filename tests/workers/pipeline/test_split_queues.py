@@ -19,7 +19,7 @@ from tests.support.pipeline import Pipeline
 from tests.support.schemas import assigned
 from tests.support.whole_results import read_windows
 from workers.pipeline.split_nodes.offset import Offset
-from workers.pipeline.split_nodes.partition import SplitPartition
+from workers.pipeline.split_nodes.partition import SplitPartition, parts_of
 
 METER = StreamSchema(
     (ColumnSpec("read_at", "timestamp(ms)", nullable=False), ColumnSpec("n", "int64")),
@@ -85,7 +85,7 @@ def totals(pipeline: Pipeline, stream: int) -> tuple[int, int]:
 
 def parts(pipeline: Pipeline, begin: dict[str, object]) -> Sequence[SplitPartition]:
     found = pipeline.reader.partitions(begin, pipeline.offset)
-    return [part for part in found if isinstance(part, SplitPartition)]
+    return [part for read in found for part in parts_of(read)]
 
 
 def test_an_overloaded_split_node_delays_its_streams_and_no_others(

@@ -4,8 +4,16 @@ import pytest
 from celery.schedules import schedule
 
 from controlplane.connections import redis_client
-from controlplane.events.task_names import PRUNE, QUEUES, RECONCILE_ROUTING, queue_key
+from controlplane.events.task_names import (
+    PRUNE,
+    QUEUES,
+    RECONCILE_EXECUTIONS,
+    RECONCILE_ROUTING,
+    SEAL_AUDIT,
+    queue_key,
+)
 from controlplane.health.liveness.readings import read_site
+from controlplane.models import Cluster
 from controlplane.processes.runtime.beats import BEATS, last_beat_ms
 from controlplane.processes.runtime.leases import Leases
 from controlplane.processes.runtime.process_kinds import PERIOD_S, PROCESSES
@@ -26,6 +34,7 @@ def test_a_worker_sends_heartbeats_of_the_kinds_whose_queues_it_serves(
     wait_for(lambda: all(last_beat_ms(redis_client(), name) for name in SERVED))
 
 
+@pytest.mark.django_db(transaction=True)
 def test_the_beat_sends_a_heartbeat_and_nothing_to_a_full_queue(
     redis_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: object
 ) -> None:
@@ -48,6 +57,28 @@ def test_the_beat_sends_a_heartbeat_and_nothing_to_a_full_queue(
     scheduler.close()
 
 
+@pytest.mark.django_db(transaction=True)
+def test_tasks_without_work_are_sent_once_in_a_while(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: object
+) -> None:
+    """A deleted cluster, for example, leaves some."""
+    redis_client().delete(queue_key("weir"))
+    scheduler = BeatingScheduler(app=app, schedule_filename=f"{tmp_path}/schedule", lazy=True)
+    names = (RECONCILE_ROUTING, RECONCILE_EXECUTIONS, SEAL_AUDIT, PRUNE)
+    every = schedule(5.0)
+    entries = [scheduler.Entry(name=name, task=name, schedule=every, app=app) for name in names]
+
+    def sent() -> list[bool]:
+        return [scheduler.apply_async(row, advance=False) is not None for row in entries]
+
+    assert [sent(), sent()] == [[True] * 4, [False, False, False, True]]
+    Cluster.objects.create(slug="ny", name="New York", slots=1)
+    assert sent() == [True, False, False, True]
+    monkeypatch.setattr(celery_beats, "QUIET_S", 0.0)
+    assert sent() == [True] * 4
+
+
+@pytest.mark.django_db(transaction=True)
 def test_one_of_several_schedulers_sends_tasks(redis_url: str, tmp_path: object) -> None:
     """The next one continues when it ends; both are alive meanwhile."""
     client = redis_client()

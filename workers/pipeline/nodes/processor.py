@@ -14,7 +14,7 @@ from controlplane.wire.limits import limit_memory
 from workers.pipeline.checkpoints.bootstrap import Bootstrap
 from workers.pipeline.exchange.envelope import node_input
 from workers.pipeline.nodes.node_batch import NodeBatch
-from workers.pipeline.nodes.state_store import NodeStore
+from workers.pipeline.nodes.state_store import NodeStore, open_state
 from workers.pipeline.reports.activity import count_step
 from workers.pipeline.spark.connections import client_of, freeze_heap, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
@@ -36,7 +36,7 @@ class NodeProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the node's state."""
-        self._values = handle.getMapState("values", "name string", "value binary")
+        self._values = open_state(handle)
 
     # Spark gives pandas frames here; its base class allows for rows, too.
     def handleInputRows(  # type: ignore[override]  # noqa: N802 - Spark's name

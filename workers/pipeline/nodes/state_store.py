@@ -7,10 +7,19 @@ read first, nothing is asked twice, and what has changed is written once, at the
 import json
 from typing import Final
 
-from pyspark.sql.streaming.stateful_processor import MapState
+from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, StringType, StructType
 
 # Under this name the state lists all others.
 NAMES: Final = "names"
+# As text, Java would parse them in each task.
+_KEY: Final = StructType().add("name", StringType())
+_VALUE: Final = StructType().add("value", BinaryType())
+
+
+def open_state(handle: StatefulProcessorHandle) -> MapState:
+    """Return Spark's state of the nodes."""
+    return handle.getMapState("values", _KEY, _VALUE)
 
 
 class NodeStore:

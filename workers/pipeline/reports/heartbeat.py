@@ -14,13 +14,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 import redis
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
+from pyspark import SparkContext
+from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from controlplane.wire import keys
 from controlplane.wire.foreign.entries import values_of
@@ -112,31 +107,44 @@ def _now_ms() -> int:
 class ProgressListener(StreamingQueryListener):
     """Appends every progress report to Redis and updates the batch of the heartbeat.
 
-    Spark reports how long the phases of a batch took, and how large its state is.
+    Spark reports how long the phases of a batch took, and how large its state is. Spark calls it
+    directly: PySpark's own listener reads each field of a report in a call of the JVM, hundreds in
+    each batch.
     """
+
+    class Java:
+        """The interface that Py4J implements by this class."""
+
+        implements: Final = ["org.apache.spark.sql.streaming.PythonStreamingQueryListener"]
 
     def __init__(self, client: "redis.Redis", cluster: str, heartbeat: DriverHeartbeat) -> None:
         self._client = client
         self._key = keys.progress_key(cluster)
         self._heartbeat = heartbeat
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
+    @property
+    def _jlistener(self) -> Any:
+        # What `addListener` of PySpark registers.
+        jvm: Any = SparkContext._jvm  # noqa: SLF001 - PySpark has no function for it
+        return jvm.PythonStreamingQueryListenerWrapper(self)
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Do nothing: the state becomes "running" after the first batch."""
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         """Write the report down."""
-        report = json.loads(event.progress.json)
+        report = json.loads(event.progress().json())
         self._heartbeat.update(state="running", batch=report["batchId"])
         row = json.dumps(progress_row(report), separators=(",", ":"))
         # A lost progress report is a gap in a chart, no more.
         with suppress(redis.RedisError):
             self._client.xadd(self._key, {"p": row}, maxlen=PROGRESS_KEPT)
 
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         """Report that the application waits for input."""
         self._heartbeat.update(state="running")
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         """Do nothing: the main thread reports the end and its cause."""
 
 

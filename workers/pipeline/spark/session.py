@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import psutil
@@ -55,11 +55,23 @@ _LOCAL_ATTEMPTS: Final = 4
 # rows, and a collector for large heaps costs threads and memory (docs/benchmarks.md).
 _JAVA: Final = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 "
-    "-Xms64m -XX:ReservedCodeCacheSize=64m -Xss512k"
+    "-Xms64m -XX:ReservedCodeCacheSize=64m -Xss512k "
+    # Maps the archive of classes where it was written for: elsewhere Java writes to each page, and
+    # each JVM has 150 MB of its own.
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0"
 )
 # What many processes with little work each do better with: few arenas of malloc, and Arrow without
 # a pool of its own. A dozen workers would each keep tens of megabytes that they do not use.
 _SPARING: Final = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+_SMALL: Final = {
+    # What Spark's pages would show is kept without them, by default for a thousand batches.
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.sql.ui.retainedExecutions": "10",
+    # A batch has few rows, but would have code generated for each part of its plan.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 _ARROW_BATCH_BYTES: Final = 8 << 20
 _LOOPBACK: Final = "127.0.0.1"
 # Names of settings and variables, and of options of source and sink, with secrets.
@@ -187,9 +199,21 @@ def session(cluster: str, partitions: int, engine: SparkSettings | None = None) 
     for name, value in chosen.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
+    _write_no_checksum_files(spark)
     if not engine.is_local:
         ship_code(spark)
     return spark
+
+
+def _write_no_checksum_files(spark: SparkSession) -> None:
+    """Let Hadoop write no file of checksums beside each local file of the checkpoint.
+
+    It starts the program `chmod` for each file that it creates.
+    """
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no function for it
+    configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - as above
+    # The one that all of this JVM share.
+    jvm.org.apache.hadoop.fs.FileSystem.getLocal(configuration).setWriteChecksum(False)
 
 
 def _choose_python(engine: SparkSettings, folder: str | None) -> None:
@@ -235,6 +259,7 @@ def _common(partitions: int) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.default.parallelism": str(partitions),
         "spark.ui.enabled": "false",
+        **_SMALL,
         # Hadoop gives the files of checkpoints modes of its own.
         "spark.hadoop.fs.permissions.umask-mode": "077",
         # What pages and logs of Spark hide: the sink and the source have the URL of Redis.

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from pyspark.sql.datasource import InputPartition
 
@@ -50,6 +51,38 @@ class SplitPartition(InputPartition):
                 entries |= log.read_streams(group, start, end)
             behind |= log.behind(group, end)
         return entries, {**behind, **self.behind}
+
+
+# One task reads a batch of at most so many records: a second one costs more than both read.
+LIGHT_RECORDS: Final = 1000
+
+
+@dataclass
+class SplitGroup(InputPartition):
+    """The split nodes of a light batch, which one task of Spark reads one after another."""
+
+    parts: Sequence[SplitPartition]
+
+
+def grouped(
+    parts: Sequence[SplitPartition], records: int
+) -> Sequence[SplitPartition] | Sequence[SplitGroup]:
+    """Return what tasks read; `records`: those of the log in the batch.
+
+    Sources are read in parallel, and so is a batch that has failed: one of its split nodes may end
+    the task.
+    """
+    has_sources = any(part.topics or part.header.attempt > 1 for part in parts)
+    is_light = records <= LIGHT_RECORDS and len(parts) > 1 and not has_sources
+    return [SplitGroup(parts)] if is_light else parts
+
+
+def parts_of(partition: InputPartition) -> Sequence[SplitPartition]:
+    """Return the parts of what a task reads."""
+    if isinstance(partition, SplitGroup):
+        return partition.parts
+    assert isinstance(partition, SplitPartition)
+    return (partition,)
 
 
 def open_splits(table: CompiledTable | None, splits: int) -> Sequence[int]:

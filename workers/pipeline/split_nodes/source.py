@@ -62,7 +62,7 @@ from workers.pipeline.split_nodes.grouping_states import (
 )
 from workers.pipeline.split_nodes.key_sampling import KeySampler
 from workers.pipeline.split_nodes.offset import BatchInputs, Offset
-from workers.pipeline.split_nodes.partition import SplitPartition, open_splits
+from workers.pipeline.split_nodes.partition import SplitPartition, grouped, open_splits, parts_of
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer
 from workers.pipeline.split_nodes.queues import Queues, queues_after
 
@@ -282,7 +282,7 @@ class LogReader(DataSourceStreamReader):
         return before if moved else None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return one partition per open split node."""
+        """Return one partition per open split node, or one for all of a light batch."""
         begin, stop = Offset.from_json(start), Offset.from_json(end)
         if begin == stop:
             return []
@@ -300,7 +300,7 @@ class LogReader(DataSourceStreamReader):
                                  is_skipped=skipped, attempt=attempt)  # fmt: skip
         behind = planner_of(self.cluster).behind(cuts, stop.clock_ms)
         own = {} if table is None else table.table.splits
-        return [
+        parts = [
             SplitPartition(
                 BatchHeader(
                     *plan, *clock, stop.has_backlog, split, nodes,
@@ -312,6 +312,7 @@ class LogReader(DataSourceStreamReader):
             )
             for split in splits
         ]  # fmt: skip
+        return grouped(parts, stop.records_since(begin))
 
     def _attempt(self, begin: Offset, stop: Offset) -> tuple[int, bool]:
         """Count an attempt at a batch; return how many there were, and whether it is skipped."""
@@ -345,9 +346,12 @@ class LogReader(DataSourceStreamReader):
         return table.nodes if table.table.node_count else max(table.nodes, self.nodes)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield one row per node: its envelope of what this split node has read."""
-        assert isinstance(partition, SplitPartition)
+        """Yield one row per split node and node: the envelope of what the split node has read."""
         limit_memory()
+        yield from map(self._read_split, parts_of(partition))
+
+    def _read_split(self, partition: SplitPartition) -> pa.RecordBatch:
+        """Return one row per node: its envelope of what this split node has read."""
         header, started = partition.header.of_task(), time.perf_counter()
         versions = header.export_version, header.version
         table = tables_of(self.redis_url, self.cluster).of_batch(*versions)
@@ -383,7 +387,7 @@ class LogReader(DataSourceStreamReader):
         keep_letters(client, self.cluster, header, result.dead)
         freeze_heap()
         count_step(client, self.cluster)
-        yield to_rows(partition.header, node_keys(self.state_partitions), result.envelopes)
+        return to_rows(partition.header, node_keys(self.state_partitions), result.envelopes)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Release the log, routing and states that no replay needs."""

@@ -136,6 +136,7 @@ def test_the_successor_of_a_process_continues_its_counts(tmp_path: Path) -> None
     (tmp_path / "counts" / "counter_99999999.db").write_bytes(b"")
     count = (
         "from controlplane.processes.serving import request_metrics as m\n"
+        "m.prepare_files()\n"
         "m._COUNT.labels('GET', 'x', '200').inc(3)\n"
         "from prometheus_client import CollectorRegistry, generate_latest\n"
         "r = CollectorRegistry(); m.collect_requests(r); print(generate_latest(r).decode())"

@@ -1,6 +1,7 @@
 """Which nodes take part in a batch: as many as the routing at its version has."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from workers.pipeline.exchange.envelope import Envelope, to_rows
 from workers.pipeline.spark.connections import tables_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.split_nodes.offset import Offset
-from workers.pipeline.split_nodes.partition import SplitPartition
+from workers.pipeline.split_nodes.partition import SplitPartition, grouped, parts_of
 from workers.pipeline.split_nodes.source import LogReader
 
 
@@ -86,3 +87,21 @@ def test_a_node_with_tasks_takes_part_whatever_the_number_says(
     """Records of its tasks would be lost without a word."""
     versions(redis_client, (AssignStream(1, 0), SetSchema(1, WORDS), SetNodeCount(2), query(6)))
     assert nodes_of(reader, {"version": 1}, {"version": 1}) == 7
+
+
+def test_one_task_reads_a_light_batch(redis_client: "redis.Redis", reader: LogReader) -> None:
+    """A task costs more than its records; larger batches and failed ones have one for each."""
+    versions(redis_client, (AssignStream(1, 0), AssignStream(2, 1)))
+
+    def planned(records: int) -> list[Any]:
+        begin, end = (Offset(batch, "1-0", total, 1) for batch, total in ((6, 0), (7, records)))
+        return list(reader.partitions(begin.to_json(), end.to_json()))
+
+    (group,) = planned(1000)
+    batches = list(reader.read(group))
+    heads = [json.loads(batch.column("head")[0].as_py()) for batch in batches]
+    assert [head["split"] for head in heads] == [0, 1]
+    assert [batch.num_rows for batch in batches] == [3, 3], "a row for each node"
+    assert [part.header.split for part in planned(1001)] == [0, 1]
+    parts = [replace(part, header=replace(part.header, attempt=2)) for part in parts_of(group)]
+    assert grouped(parts, 0) == parts
