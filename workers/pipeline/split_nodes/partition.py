@@ -72,7 +72,7 @@ def grouped(
     Sources are read in parallel, and so is a batch that has failed: one of its split nodes may end
     the task.
     """
-    has_sources = any(part.topics or part.header.attempt > 1 for part in parts)
+    has_sources = any(part.sources or part.header.attempt > 1 for part in parts)
     is_light = records <= LIGHT_RECORDS and len(parts) > 1 and not has_sources
     return [SplitGroup(parts)] if is_light else parts
 
