@@ -128,8 +128,11 @@ def partitions_of(consumer: Consumer, topic: str) -> list[int]:
         metadata = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
     except KafkaException as error:
         raise unavailable(error) from error
-    if metadata.error is not None or not metadata.partitions:
-        raise NoSuchTopic(f"the brokers have no topic {topic}: {metadata.error}")
+    error = metadata.error
+    if error is not None and error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        raise NoSuchTopic(f"the brokers have no topic {topic}: {error}")
+    if error is not None or not metadata.partitions:
+        raise SourceUnavailable(f"the brokers list no partition of {topic}: {error or 'try again'}")
     return sorted(metadata.partitions)
 
 

@@ -62,7 +62,7 @@ class TopicReader:
 
     By assigned partition: `_done`: the offset up to which messages were returned; `_next`: up to
     which they came; `_ahead`: those between. `_lost`: the first offset that the broker still has,
-    of partitions of the present ranges.
+    of partitions of the present ranges. `_why`: the newest error that gave them no message.
     """
 
     source: TopicSource
@@ -71,6 +71,7 @@ class TopicReader:
     _next: dict[Place, int] = field(default_factory=dict)
     _ahead: dict[Place, deque[Any]] = field(default_factory=dict)
     _lost: dict[Place, int] = field(default_factory=dict)
+    _why: str = ""
 
     def __post_init__(self) -> None:
         self._consumer = consumer_of(self.source, self.group)
@@ -86,6 +87,7 @@ class TopicReader:
         """
         stops = {place: stop for place, (_, stop) in ranges.items()}
         self._lost.clear()
+        self._why = ""
         self._assign({place: start for place, (start, _) in ranges.items()})
         deadline = time.monotonic() + _SILENT_S
         while waiting := [p for p, stop in stops.items() if self._next.get(p, stop) < stop]:
@@ -118,7 +120,7 @@ class TopicReader:
             return
         self._forget(list(self._next))
         names = ", ".join(f"{place.topic}-{place.partition}" for place in waiting)
-        raise SourceUnavailable(f"partitions give no message: {names}"[:300])
+        raise SourceUnavailable(f"{self._why or 'partitions give no message'}: {names}"[:300])
 
     def _taken(self, place: Place, stop: int) -> list[Any]:
         ahead, result = self._ahead.get(place, deque[Any]()), []
@@ -163,6 +165,8 @@ class TopicReader:
             self._next[place] = max(self._next[place], message.offset() or 0)
         elif error.code() in _DELETED:
             self._restart(Place(*place))
+        else:
+            self._why = error.str()
 
     def _restart(self, place: Place) -> None:
         """Continue behind what the broker has deleted since the batch was planned."""
@@ -181,6 +185,9 @@ class TopicReader:
             return place.partition not in partitions_of(self._consumer, place.topic)
         except NoSuchTopic:
             return True
+        except SourceUnavailable as error:
+            self._why = str(error)
+            return False
 
     def _give_up(self, places: Sequence[Place]) -> None:
         self._forget(places)
