@@ -122,9 +122,12 @@ def next_cut(
         place = partitions[number]
         start = max(place.offset, state.ends[number][0])
         partitions[number] = place._replace(offset=start + count, active_ms=clock_ms)
-    waiting = {*unread, *held}
-    mark_ms = combined_ms(before.mark_ms, before.partitions, waiting, clock_ms, idle_ms)
-    is_active = bool(active_partitions(before.partitions, waiting, clock_ms, idle_ms))
+    mark_ms, is_active = before.mark_ms, before.is_active
+    # Nobody knows what is unread of a place that does not answer: no partition becomes idle.
+    if not state.error and state.starts is not None:
+        waiting = {*unread, *held}
+        mark_ms = combined_ms(mark_ms, before.partitions, waiting, clock_ms, idle_ms)
+        is_active = bool(active_partitions(before.partitions, waiting, clock_ms, idle_ms))
     same = (mark_ms, is_active) == (before.mark_ms, before.is_active)
     if same and offsets_of(partitions) == offsets_of(before.partitions):
         return before

@@ -1,6 +1,8 @@
 """Cuts of a topic: the watermark of its partitions, and what a batch takes of each."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +12,8 @@ from controlplane.wire.topics.cut import PartitionPosition, SourceCut, combined_
 from controlplane.wire.topics.places import Place, numbers_of
 from controlplane.wire.topics.source import TopicSource
 from workers.pipeline.routing.compiled_table import CompiledTable
-from workers.pipeline.sources.cluster_sources import parts_by_split
+from workers.pipeline.sources import cluster_sources
+from workers.pipeline.sources.cluster_sources import SourcePlanner, parts_by_split
 from workers.pipeline.sources.lag import backlog_of, status_of
 from workers.pipeline.sources.plan import (
     PartitionState,
@@ -83,6 +86,35 @@ def test_a_topic_is_idle_once_all_of_its_partitions_are() -> None:
     idle = next_cut(cut, NEW, SOURCE, 1301, 1000, 4)
     assert idle == replace(cut, mark_ms=7, is_active=False)
     assert next_cut(idle, NEW, SOURCE, 9999, 1000, 4) is idle
+
+
+@pytest.mark.parametrize("known", [SourceState({}, {}, "away"), SourceState()])
+def test_no_partition_becomes_idle_while_its_place_does_not_answer(known: SourceState) -> None:
+    """What is unread then is not known, also after a restart."""
+    cut = SourceCut(SOURCE.identity, {0: position(10, 5, 100), 1: position(3, 7, 300)}, mark_ms=5)
+    assert next_cut(cut, known, SOURCE, 9999, 1000, 4) is cut
+    after = next_cut(cut, replace(known, starts={}, error=""), SOURCE, 9999, 1000, 4)
+    assert after == replace(cut, mark_ms=7, is_active=False)
+
+
+def test_the_count_of_arrivals_never_falls_and_has_each_record_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither while the topic is away, nor if one is deleted or added with old offsets."""
+    watcher: Any = SimpleNamespace(answer=SourceState())
+    watcher.state = lambda: watcher.answer
+    latest = SimpleNamespace(WATCHER=lambda *_: watcher)
+    monkeypatch.setattr(cluster_sources, "module_of", lambda source, name: latest)
+    planner, cut = SourcePlanner("c"), SourceCut(SOURCE.identity)
+    planner._watcher(7, SOURCE, None)
+    totals = []
+    for ends in (
+        {}, {0: (5, 1000)}, {0: (6, 1010)}, {}, {0: (6, 1012)}, {0: (6, 1012), 1: (900, 930)},
+        {1: (920, 931)}, {0: (0, 2), 1: (920, 931)},
+    ):  # fmt: skip
+        watcher.answer = SourceState(ends, {})
+        totals.append(planner.arrivals({7: cut})[7].total)
+    assert totals == [0, 0, 10, 10, 12, 42, 43, 43]
 
 
 def test_another_topic_begins_again() -> None:
