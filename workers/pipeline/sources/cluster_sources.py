@@ -101,8 +101,9 @@ class SourcePlanner:
             cut = next_cut(known, state, source, clock_ms, idle_ms, limit)
             if cut is not None:
                 result[stream] = cut
-        rows = {s: status_of(result.get(s), watcher.state(), clock_ms,
-                             is_waiting=s in self._waiting)
+        # Numbers of a former declaration would be named wrongly.
+        own = {s: cut for s, cut in result.items() if cut.identity == sources[s].identity}
+        rows = {s: status_of(own.get(s), watcher.state(), clock_ms, is_waiting=s in self._waiting)
                 for s, (_, watcher) in self._watchers.items()}  # fmt: skip
         write_status(client, self.cluster, rows)
         return result

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from controlplane.wire.topics.base import StreamSource
+from controlplane.wire.topics.base import TOPIC, StreamSource
 from controlplane.wire.topics.cut import (
     PartitionPosition,
     SourceCut,
@@ -104,12 +104,12 @@ def next_cut(
 ) -> SourceCut | None:
     """Return the cut at the end of the next batch, `before` if nothing changes.
 
-    None until the place of the source has answered. A partition is only placed by its first cut,
-    and read by the next ones. Messages that are gone stop their partition, or are skipped and
-    counted, as the source declares. `limit`: messages of the batch.
+    `before`, too, until the place of the source has answered. A partition is only placed by its
+    first cut, and read by the next ones. Messages that are gone stop their partition, or are
+    skipped and counted, as the source declares. `limit`: messages of the batch.
     """
     if before is None or before.identity != source.identity:
-        return _first_cut(state, source, clock_ms)
+        return _first_cut(before, state, source, clock_ms)
     partitions = dict(before.partitions)
     # All messages of a partition that was added since are new.
     added = state.ends.keys() - partitions.keys()
@@ -136,12 +136,33 @@ def next_cut(
     )
 
 
-def _first_cut(state: SourceState, source: StreamSource, clock_ms: int) -> SourceCut | None:
+def _first_cut(
+    before: SourceCut | None, state: SourceState, source: StreamSource, clock_ms: int
+) -> SourceCut | None:
+    """Return the cut that places the partitions of a source, `before` until its place answers."""
     if state.starts is None:
-        return None
-    placed = {n: PartitionPosition(offset, active_ms=clock_ms)
-              for n, offset in state.starts.items()}  # fmt: skip
-    return SourceCut(source.identity, placed, topics=state.topics)
+        return before
+    kept = {} if before is None else _kept(before, state, source)
+    placed = {n: PartitionPosition(offset) for n, offset in state.starts.items()} | kept
+    placed = {n: place._replace(active_ms=clock_ms) for n, place in placed.items()}
+    mark_ms = before.mark_ms if before is not None and kept else None
+    return SourceCut(source.identity, placed, mark_ms, topics=state.topics)
+
+
+def _kept(
+    before: SourceCut, state: SourceState, source: StreamSource
+) -> dict[int, PartitionPosition]:
+    """Return the positions of partitions that another pattern or topic of the brokers had.
+
+    The consumer group has those of a batch before.
+    """
+    servers, _, name = before.identity.partition("/")
+    own_servers, _, own_name = source.identity.partition("/")
+    if source.kind != TOPIC or servers != own_servers:
+        return {}
+    known = {place_of(before.topics or (name,), n): p for n, p in before.partitions.items()}
+    places = {n: place_of(state.topics or (own_name,), n) for n in state.starts or ()}
+    return {n: known[place] for n, place in places.items() if place in known}
 
 
 def waiting_cut(cut: SourceCut, state: SourceState) -> SourceCut:

@@ -9,7 +9,7 @@ import pytest
 
 from controlplane.wire.routing.table import RoutingTable
 from controlplane.wire.topics.cut import PartitionPosition, SourceCut, combined_ms
-from controlplane.wire.topics.places import Place, numbers_of
+from controlplane.wire.topics.places import STRIDE, Place, numbers_of
 from controlplane.wire.topics.source import TopicSource
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.sources import cluster_sources
@@ -120,6 +120,30 @@ def test_the_count_of_arrivals_never_falls_and_has_each_record_once(
 def test_another_topic_begins_again() -> None:
     cut = SourceCut("other:9092/orders", {0: position(10)})
     assert next_cut(cut, NEW, SOURCE, 60, 1000, 4) == next_cut(None, NEW, SOURCE, 60, 1000, 4)
+
+
+@pytest.mark.parametrize(
+    ("former", "topics", "offsets", "mark_ms"),
+    [
+        ("broker:9092/~orders-(eu|us)", ("orders-us", "orders-eu"), [9, 8, 3], 30),
+        ("broker:9092/orders-us", (), [1, 8, 3], 30),
+        ("other:9092/~orders-(eu|us)", ("orders-us", "orders-eu"), [1, 2, 3], None),
+    ],
+)
+def test_a_changed_pattern_continues_where_its_topics_are_read(
+    former: str, topics: tuple[str, ...], offsets: list[int], mark_ms: int | None
+) -> None:
+    """The consumer group has the offsets of a batch before; the watermark stays."""
+    read = {index * STRIDE: position(8 + index, 40) for index in range(max(1, len(topics)))}
+    before = SourceCut(former, read, 30, topics=topics)
+    source = TopicSource("broker:9092", topic_pattern="orders-.*")
+    names = ("orders-eu", "orders-us", "orders-x")
+    state = SourceState(starts={0: 1, STRIDE: 2, 2 * STRIDE: 3}, topics=names)
+    assert next_cut(before, SourceState(error="away"), source, 60, 1000, 4) is before
+    placed = next_cut(before, state, source, 60, 1000, 4)
+    assert placed is not None
+    assert [place.offset for _, place in sorted(placed.partitions.items())] == offsets
+    assert (placed.mark_ms, placed.topics) == (mark_ms, names)
 
 
 def test_an_added_partition_is_placed_at_its_first_message() -> None:
