@@ -50,6 +50,10 @@ class PlaceWatcher(ABC):
         """End the thread."""
         self._stopped.set()
 
+    def _after(self, error: Exception) -> SourceState:
+        """Return what is known after an error."""
+        return replace(self._state, error=str(error))
+
     @abstractmethod
     def _refresh(self) -> None:
         """Ask the place, and keep what it has."""
@@ -65,7 +69,7 @@ class PlaceWatcher(ABC):
             except self.failures as error:
                 if str(error) != self._state.error:
                     logger.warning("%s: %s", self._name, error)
-                self._state = replace(self._state, error=str(error))
+                self._state = self._after(error)
             self._ready.set()
             self._stopped.wait(self.period_s)
         self._end()
