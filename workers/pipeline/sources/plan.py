@@ -118,7 +118,8 @@ def next_cut(
     unread, held = _unread(before, state, source)
     for number in _recreated(before, state) - held:
         partitions[number] = partitions[number]._replace(offset=state.ends[number][0])
-    for number, count in shares(unread, limit).items():
+    read_ms = {number: before.partitions[number].active_ms for number in unread}
+    for number, count in shares(unread, limit, read_ms).items():
         place = partitions[number]
         start = max(place.offset, state.ends[number][0])
         partitions[number] = place._replace(offset=start + count, active_ms=clock_ms)
@@ -212,11 +213,15 @@ def message_limit(records: int, size: int, max_bytes: int) -> int:
     return min(records, max(1, max_bytes // size))
 
 
-def shares(unread: Mapping[int, int], limit: int) -> dict[int, int]:
+def shares(unread: Mapping[int, int], limit: int, read_ms: Mapping[int, int]) -> dict[int, int]:
     """Return how many messages of each partition a batch reads, as equal as they can be.
 
-    What a partition does not need is left to the others. Without a limit that is reached, all.
+    What a partition does not need is left to the others. Without a limit that is reached, all; with
+    one of fewer messages than partitions, those that were not read for the longest.
     """
+    if limit < len(unread):
+        oldest = sorted(unread, key=lambda number: (read_ms[number], number))[:limit]
+        unread = {number: min(1, unread[number]) for number in oldest}
     taken, left = {}, limit
     ordered = sorted(unread, key=lambda number: (unread[number], number))
     for index, number in enumerate(ordered):

@@ -54,10 +54,20 @@ def test_shares_use_the_limit_and_give_no_partition_less_than_its_equal_part(see
     rng = np.random.default_rng(seed)
     unread = {n: int(rng.integers(1, 200)) for n in range(int(rng.integers(1, 9)))}
     limit = int(rng.integers(0, 700))
-    taken = shares(unread, limit)
+    taken = shares(unread, limit, dict.fromkeys(unread, 0))
     assert sum(taken.values()) == min(limit, sum(unread.values()))
     for number, count in unread.items():
         assert min(count, limit // len(unread)) <= taken.get(number, 0) <= count
+
+
+def test_every_partition_is_read_though_a_batch_has_fewer_messages_than_there_are() -> None:
+    """Else one with more unread messages than the others would hold the watermark for ever."""
+    cut: SourceCut | None = SourceCut(SOURCE.identity, {n: position(0) for n in range(3)})
+    state = SourceState({0: (0, 900), 1: (0, 100), 2: (0, 100)}, {})
+    for batch in range(1, 4):
+        cut = next_cut(cut, state, SOURCE, 10 * batch, 1000, 2)
+    assert cut is not None
+    assert all(place.offset for place in cut.partitions.values())
 
 
 def test_the_first_cut_places_the_partitions_and_the_next_one_reads() -> None:
