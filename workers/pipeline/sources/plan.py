@@ -1,6 +1,6 @@
 """The next cut of a source, and the ranges of it that each split node reads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -123,18 +123,24 @@ def next_cut(
         place = partitions[number]
         start = max(place.offset, state.ends[number][0])
         partitions[number] = place._replace(offset=start + count, active_ms=clock_ms)
-    mark_ms, is_active = before.mark_ms, before.is_active
-    # Nobody knows what is unread of a place that does not answer: no partition becomes idle.
-    if not state.error and state.starts is not None:
-        waiting = {*unread, *held}
-        mark_ms = combined_ms(mark_ms, before.partitions, waiting, clock_ms, idle_ms)
-        is_active = bool(active_partitions(before.partitions, waiting, clock_ms, idle_ms))
+    mark_ms, is_active = _mark(before, state, {*unread, *held}, clock_ms, idle_ms)
     same = (mark_ms, is_active) == (before.mark_ms, before.is_active)
     if same and offsets_of(partitions) == offsets_of(before.partitions):
         return before
     return replace(
         before, partitions=partitions, mark_ms=mark_ms, is_active=is_active, topics=state.topics
     )
+
+
+def _mark(
+    before: SourceCut, state: SourceState, waiting: Collection[int], clock_ms: int, idle_ms: int
+) -> tuple[int | None, bool]:
+    """Return the watermark, and whether a partition is not idle; `waiting`: those with messages."""
+    # Nobody knows what is unread of a place that does not answer: no partition becomes idle.
+    if state.error or state.starts is None:
+        return before.mark_ms, before.is_active
+    mark_ms = combined_ms(before.mark_ms, before.partitions, waiting, clock_ms, idle_ms)
+    return mark_ms, bool(active_partitions(before.partitions, waiting, clock_ms, idle_ms))
 
 
 def _first_cut(

@@ -20,7 +20,7 @@ class PlaceWatcher(ABC):
     """Follows a place in a thread, so that the planning of a batch never waits for it.
 
     `failures`: the errors of a place that is away; the thread tries again after `period_s`.
-    `topics`: as of a cut, those that a former process has read.
+    `topics`: those of the newest cut of the same declaration, which keep their numbers.
     """
 
     failures: ClassVar[tuple[type[Exception], ...]] = (WireError,)

@@ -27,7 +27,7 @@ from workers.pipeline.sources.watcher import PlaceWatcher
 # So often all topics are listed, of which a cluster of brokers may have many.
 _LISTED_S: Final = 5.0
 # Errors of partitions that there are no longer, though they were listed.
-_GONE: Final = {
+_MISSING: Final = {
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - the client's own errors begin so
     KafkaError.UNKNOWN_TOPIC_OR_PART,
 }
@@ -66,7 +66,7 @@ class TopicWatcher(PlaceWatcher):
         if starts is None and not failed:
             starts = {numbers[p]: offset for p, offset in self._starts(consumer, ends).items()}
         own_ends = {numbers[place]: pair for place, pair in ends.items()}
-        waiting = {numbers[place] for place, error in failed.items() if error.code() not in _GONE}
+        waiting = {numbers[p] for p, error in failed.items() if error.code() not in _MISSING}
         own_ends |= {n: pair for n, pair in known.ends.items() if n in waiting}
         error = failure_of(failed) if failed else ""
         self._state = SourceState(own_ends, starts, error, topics)
