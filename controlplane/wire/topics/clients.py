@@ -128,12 +128,17 @@ def partitions_of(consumer: Consumer, topic: str) -> list[int]:
         metadata = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
     except KafkaException as error:
         raise unavailable(error) from error
-    if metadata.error is not None or not metadata.partitions:
-        raise NoSuchTopic(f"the brokers have no topic {topic}: {metadata.error}")
+    why = metadata.error
+    if why is not None and why.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        raise NoSuchTopic(f"the brokers have no topic {topic}: {why}")
+    if why is not None or not metadata.partitions:
+        raise SourceUnavailable(f"the brokers list no partition of {topic}: {why or 'try again'}")
     return sorted(metadata.partitions)
 
 
-def places_of(consumer: Consumer, source: TopicSource, known: Iterable[str] = ()) -> list[Place]:
+def places_of(
+    consumer: Consumer, source: TopicSource, known: Mapping[str, int] | None = None
+) -> list[Place]:
     """Return the partitions of the topic of a source, or of all topics that match its pattern.
 
     `known`: as of `matching`. Raises `NoSuchTopic`, `TooManyTopics` and `SourceUnavailable`.
@@ -147,11 +152,16 @@ def places_of(consumer: Consumer, source: TopicSource, known: Iterable[str] = ()
     return [Place(name, number) for name, count in topics.items() for number in range(count)]
 
 
-def ends_of(consumer: Consumer, places: Collection[Place]) -> dict[Place, tuple[int, int]]:
-    """Return the first offset and the end offset of each partition. Raises `SourceUnavailable`."""
-    first = _offsets(consumer, dict.fromkeys(places, _FIRST))
-    end = _offsets(consumer, dict.fromkeys(places, _END))
-    return {place: (first[place], end[place]) for place in places}
+def ends_of(
+    consumer: Consumer, places: Iterable[Place], failed: dict[Place, KafkaError] | None = None
+) -> dict[Place, tuple[int, int]]:
+    """Return the first offset and the end offset of each partition. Raises `SourceUnavailable`.
+
+    `failed`: gets the partitions that do not answer, which are left out; without it they raise.
+    """
+    first = _offsets(consumer, dict.fromkeys(places, _FIRST), failed)
+    end = _offsets(consumer, dict.fromkeys(first, _END), failed)
+    return {place: (first[place], offset) for place, offset in end.items()}
 
 
 def offsets_at(consumer: Consumer, places: Iterable[Place], time_ms: int) -> dict[Place, int]:
@@ -204,7 +214,9 @@ def messages_between(
     return messages
 
 
-def _offsets(consumer: Consumer, times: Mapping[Place, int]) -> dict[Place, int]:
+def _offsets(
+    consumer: Consumer, times: Mapping[Place, int], failed: dict[Place, KafkaError] | None = None
+) -> dict[Place, int]:
     if not times:
         return {}
     places = [TopicPartition(*place, time) for place, time in times.items()]
@@ -212,7 +224,16 @@ def _offsets(consumer: Consumer, times: Mapping[Place, int]) -> dict[Place, int]
         answer = consumer.offsets_for_times(places, timeout=TIMEOUT_S)
     except KafkaException as error:
         raise unavailable(error) from error
-    for place in answer:
-        if place.error is not None:
-            raise SourceUnavailable(str(place.error))
-    return {Place(place.topic, place.partition): place.offset for place in answer}
+    errors = {Place(p.topic, p.partition): p.error for p in answer if p.error is not None}
+    if errors and failed is None:
+        raise SourceUnavailable(failure_of(errors))
+    if failed is not None:
+        failed |= errors
+    return {Place(p.topic, p.partition): p.offset for p in answer if p.error is None}
+
+
+def failure_of(failed: Mapping[Place, KafkaError]) -> str:
+    """Return why partitions do not answer, by the first of them."""
+    place, error = min(failed.items(), key=lambda item: item[0])
+    more = f" and {len(failed) - 1:,} more" if len(failed) > 1 else ""
+    return f"{place.topic}-{place.partition}{more}: {error.str()}"

@@ -51,16 +51,19 @@ def pattern_fault(pattern: str) -> str:
     return ""
 
 
-def matching(pattern: str, topics: Mapping[str, int], known: Iterable[str] = ()) -> dict[str, int]:
+def matching(
+    pattern: str, topics: Mapping[str, int], known: Mapping[str, int] | None = None
+) -> dict[str, int]:
     """Return the topics, with their numbers of partitions, whose whole name matches a pattern.
 
-    RE2 takes linear time for any pattern. `known`: topics that a stream has read, which may be
-    deleted. Raises `TooManyTopics`.
+    RE2 takes linear time for any pattern. `known`: topics that a stream has read, as `topics`,
+    which may be deleted. Raises `TooManyTopics`.
     """
     names = pa.array(sorted(topics), pa.string())
     own = {*pc.filter(names, pc.match_substring_regex(names, _whole(pattern))).to_pylist()}
     result = {name: count for name, count in topics.items() if name in own}
-    count, partitions = len(result.keys() | set(known)), sum(result.values())
+    every = {**(known or {}), **result}
+    count, partitions = len(every), sum(every.values())
     if count > MOST_TOPICS or partitions > MOST_PARTITIONS:
         raise TooManyTopics(
             f"{pattern} matches {count:,} topics, with those that were deleted, of {partitions:,}"

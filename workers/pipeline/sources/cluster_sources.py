@@ -59,12 +59,14 @@ class SourceWatcher(Protocol):
 class SourcePlanner:
     """Plans the cuts of a cluster's sources; one thread for each follows its place.
 
-    `_waiting`: the sources that no query has read yet, which have no backlog.
+    `_waiting`: the sources that no query has read yet, which have no backlog. `_seen`: by
+    partition of a source where its arrivals are counted from, and its greatest end.
     """
 
     cluster: str
     _watchers: dict[int, tuple[StreamSource, SourceWatcher]] = field(default_factory=dict)
     _waiting: set[int] = field(default_factory=set)
+    _seen: dict[int, dict[int, tuple[int, int]]] = field(default_factory=dict)
 
     def next_cuts(
         self,
@@ -83,6 +85,7 @@ class SourcePlanner:
         sources = table.table.sources
         for stream in self._watchers.keys() - sources.keys():
             self._watchers.pop(stream)[1].close()
+            self._seen.pop(stream, None)
         result, count = {}, max(1, len(sources))
         self._waiting.clear()
         for stream, source in sources.items():
@@ -98,8 +101,9 @@ class SourcePlanner:
             cut = next_cut(known, state, source, clock_ms, idle_ms, limit)
             if cut is not None:
                 result[stream] = cut
-        rows = {s: status_of(result.get(s), watcher.state(), clock_ms,
-                             is_waiting=s in self._waiting)
+        # Numbers of a former declaration would be named wrongly.
+        own = {s: cut for s, cut in result.items() if cut.identity == sources[s].identity}
+        rows = {s: status_of(own.get(s), watcher.state(), clock_ms, is_waiting=s in self._waiting)
                 for s, (_, watcher) in self._watchers.items()}  # fmt: skip
         write_status(client, self.cluster, rows)
         return result
@@ -118,10 +122,22 @@ class SourcePlanner:
             if stream in self._watchers:
                 ends = self._watchers[stream][1].state().ends
                 unread = sum(unread_of(p, ends.get(n)) for n, p in cut.partitions.items())
-                total = sum(end for _, end in ends.values())
                 unread = 0 if stream in self._waiting else unread
+                total = self._arrived(stream, ends)
                 result[stream] = SourceArrivals(total, unread, cut.newest_ms())
         return result
+
+    def _arrived(self, stream: int, ends: Mapping[int, tuple[int, int]]) -> int:
+        """Return how many records have arrived since the first ends, which never falls.
+
+        All records of a partition that was added since have arrived.
+        """
+        seen = self._seen.setdefault(stream, {})
+        is_first = not seen
+        for number, (first, end) in ends.items():
+            start, greatest = seen.get(number, (end if is_first else first, end))
+            seen[number] = start, max(greatest, end)
+        return sum(greatest - start for start, greatest in seen.values())
 
     def commit(self, cuts: Mapping[int, SourceCut]) -> None:
         """Let the sources know soon how far a finished batch has read them."""
@@ -138,6 +154,8 @@ class SourcePlanner:
             if known[0] == source and known[1].state().topics[: len(topics)] == topics:
                 return known[1]
             known[1].close()
+            if known[0].identity != source.identity:
+                self._seen.pop(stream, None)
         watcher: SourceWatcher = module_of(source, "latest").WATCHER(
             source, self.cluster, stream, topics
         )

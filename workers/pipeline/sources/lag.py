@@ -22,7 +22,7 @@ LINES: Final = {
 
 
 class SourceArrivals(NamedTuple):
-    """The records of a source: all, those that are unread, and the newest event time read (ms)."""
+    """The records of a source: since the first ends, unread; the newest event time read (ms)."""
 
     total: int
     unread: int

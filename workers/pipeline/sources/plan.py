@@ -1,11 +1,11 @@
 """The next cut of a source, and the ranges of it that each split node reads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from controlplane.wire.topics.base import StreamSource
+from controlplane.wire.topics.base import TOPIC, StreamSource
 from controlplane.wire.topics.cut import (
     PartitionPosition,
     SourceCut,
@@ -104,12 +104,12 @@ def next_cut(
 ) -> SourceCut | None:
     """Return the cut at the end of the next batch, `before` if nothing changes.
 
-    None until the place of the source has answered. A partition is only placed by its first cut,
-    and read by the next ones. Messages that are gone stop their partition, or are skipped and
-    counted, as the source declares. `limit`: messages of the batch.
+    `before`, too, until the place of the source has answered. A partition is only placed by its
+    first cut, and read by the next ones. Messages that are gone stop their partition, or are
+    skipped and counted, as the source declares. `limit`: messages of the batch.
     """
     if before is None or before.identity != source.identity:
-        return _first_cut(state, source, clock_ms)
+        return _first_cut(before, state, source, clock_ms)
     partitions = dict(before.partitions)
     # All messages of a partition that was added since are new.
     added = state.ends.keys() - partitions.keys()
@@ -118,13 +118,12 @@ def next_cut(
     unread, held = _unread(before, state, source)
     for number in _recreated(before, state) - held:
         partitions[number] = partitions[number]._replace(offset=state.ends[number][0])
-    for number, count in shares(unread, limit).items():
+    read_ms = {number: before.partitions[number].active_ms for number in unread}
+    for number, count in shares(unread, limit, read_ms).items():
         place = partitions[number]
         start = max(place.offset, state.ends[number][0])
         partitions[number] = place._replace(offset=start + count, active_ms=clock_ms)
-    waiting = {*unread, *held}
-    mark_ms = combined_ms(before.mark_ms, before.partitions, waiting, clock_ms, idle_ms)
-    is_active = bool(active_partitions(before.partitions, waiting, clock_ms, idle_ms))
+    mark_ms, is_active = _mark(before, state, {*unread, *held}, clock_ms, idle_ms)
     same = (mark_ms, is_active) == (before.mark_ms, before.is_active)
     if same and offsets_of(partitions) == offsets_of(before.partitions):
         return before
@@ -133,12 +132,44 @@ def next_cut(
     )
 
 
-def _first_cut(state: SourceState, source: StreamSource, clock_ms: int) -> SourceCut | None:
+def _mark(
+    before: SourceCut, state: SourceState, waiting: Collection[int], clock_ms: int, idle_ms: int
+) -> tuple[int | None, bool]:
+    """Return the watermark, and whether a partition is not idle; `waiting`: those with messages."""
+    # Nobody knows what is unread of a place that does not answer: no partition becomes idle.
+    if state.error or state.starts is None:
+        return before.mark_ms, before.is_active
+    mark_ms = combined_ms(before.mark_ms, before.partitions, waiting, clock_ms, idle_ms)
+    return mark_ms, bool(active_partitions(before.partitions, waiting, clock_ms, idle_ms))
+
+
+def _first_cut(
+    before: SourceCut | None, state: SourceState, source: StreamSource, clock_ms: int
+) -> SourceCut | None:
+    """Return the cut that places the partitions of a source, `before` until its place answers."""
     if state.starts is None:
-        return None
-    placed = {n: PartitionPosition(offset, active_ms=clock_ms)
-              for n, offset in state.starts.items()}  # fmt: skip
-    return SourceCut(source.identity, placed, topics=state.topics)
+        return before
+    kept = {} if before is None else _kept(before, state, source)
+    placed = {n: PartitionPosition(offset) for n, offset in state.starts.items()} | kept
+    placed = {n: place._replace(active_ms=clock_ms) for n, place in placed.items()}
+    mark_ms = before.mark_ms if before is not None and kept else None
+    return SourceCut(source.identity, placed, mark_ms, topics=state.topics)
+
+
+def _kept(
+    before: SourceCut, state: SourceState, source: StreamSource
+) -> dict[int, PartitionPosition]:
+    """Return the positions of partitions that another pattern or topic of the brokers had.
+
+    The consumer group has those of a batch before.
+    """
+    servers, _, name = before.identity.partition("/")
+    own_servers, _, own_name = source.identity.partition("/")
+    if source.kind != TOPIC or servers != own_servers:
+        return {}
+    known = {place_of(before.topics or (name,), n): p for n, p in before.partitions.items()}
+    places = {n: place_of(state.topics or (own_name,), n) for n in state.starts or ()}
+    return {n: known[place] for n, place in places.items() if place in known}
 
 
 def waiting_cut(cut: SourceCut, state: SourceState) -> SourceCut:
@@ -188,11 +219,15 @@ def message_limit(records: int, size: int, max_bytes: int) -> int:
     return min(records, max(1, max_bytes // size))
 
 
-def shares(unread: Mapping[int, int], limit: int) -> dict[int, int]:
+def shares(unread: Mapping[int, int], limit: int, read_ms: Mapping[int, int]) -> dict[int, int]:
     """Return how many messages of each partition a batch reads, as equal as they can be.
 
-    What a partition does not need is left to the others. Without a limit that is reached, all.
+    What a partition does not need is left to the others. Without a limit that is reached, all; with
+    one of fewer messages than partitions, those that were not read for the longest.
     """
+    if limit < len(unread):
+        oldest = sorted(unread, key=lambda number: (read_ms[number], number))[:limit]
+        unread = {number: min(1, unread[number]) for number in oldest}
     taken, left = {}, limit
     ordered = sorted(unread, key=lambda number: (unread[number], number))
     for index, number in enumerate(ordered):

@@ -20,7 +20,7 @@ class PlaceWatcher(ABC):
     """Follows a place in a thread, so that the planning of a batch never waits for it.
 
     `failures`: the errors of a place that is away; the thread tries again after `period_s`.
-    `topics`: as of a cut, those that a former process has read.
+    `topics`: those of the newest cut of the same declaration, which keep their numbers.
     """
 
     failures: ClassVar[tuple[type[Exception], ...]] = (WireError,)
@@ -50,6 +50,10 @@ class PlaceWatcher(ABC):
         """End the thread."""
         self._stopped.set()
 
+    def _after(self, error: Exception) -> SourceState:
+        """Return what is known after an error."""
+        return replace(self._state, error=str(error))
+
     @abstractmethod
     def _refresh(self) -> None:
         """Ask the place, and keep what it has."""
@@ -65,7 +69,7 @@ class PlaceWatcher(ABC):
             except self.failures as error:
                 if str(error) != self._state.error:
                     logger.warning("%s: %s", self._name, error)
-                self._state = replace(self._state, error=str(error))
+                self._state = self._after(error)
             self._ready.set()
             self._stopped.wait(self.period_s)
         self._end()

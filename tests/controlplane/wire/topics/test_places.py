@@ -27,13 +27,13 @@ def test_a_pattern_matches_whole_names(pattern: str, expected: set[str]) -> None
 def test_more_topics_or_partitions_than_a_stream_reads_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Topics that were deleted count, too."""
+    """Those that were deleted count, too."""
     monkeypatch.setattr(places, "MOST_TOPICS", 2)
     monkeypatch.setattr(places, "MOST_PARTITIONS", 5)
-    assert len(matching("orders.*", TOPICS, ["orders"])) == 2
+    assert len(matching("orders.*", TOPICS, {"orders": 9})) == 2
     for pattern, topics, known in (
-        (".*", TOPICS, ()), ("orders.*", TOPICS, ["orders-old"]),
-        ("orders.*", TOPICS | {"orders": 4}, ()),
+        (".*", TOPICS, {}), ("orders.*", TOPICS, {"orders-old": 0}),
+        ("orders.*", TOPICS | {"orders": 4}, {}), ("orders", TOPICS, {"orders-old": 3}),
     ):  # fmt: skip
         with pytest.raises(TooManyTopics):
             matching(pattern, topics, known)

@@ -1,16 +1,19 @@
 """Cuts of a topic: the watermark of its partitions, and what a batch takes of each."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from controlplane.wire.routing.table import RoutingTable
 from controlplane.wire.topics.cut import PartitionPosition, SourceCut, combined_ms
-from controlplane.wire.topics.places import Place, numbers_of
+from controlplane.wire.topics.places import STRIDE, Place, numbers_of
 from controlplane.wire.topics.source import TopicSource
 from workers.pipeline.routing.compiled_table import CompiledTable
-from workers.pipeline.sources.cluster_sources import parts_by_split
+from workers.pipeline.sources import cluster_sources
+from workers.pipeline.sources.cluster_sources import SourcePlanner, parts_by_split
 from workers.pipeline.sources.lag import backlog_of, status_of
 from workers.pipeline.sources.plan import (
     PartitionState,
@@ -51,10 +54,20 @@ def test_shares_use_the_limit_and_give_no_partition_less_than_its_equal_part(see
     rng = np.random.default_rng(seed)
     unread = {n: int(rng.integers(1, 200)) for n in range(int(rng.integers(1, 9)))}
     limit = int(rng.integers(0, 700))
-    taken = shares(unread, limit)
+    taken = shares(unread, limit, dict.fromkeys(unread, 0))
     assert sum(taken.values()) == min(limit, sum(unread.values()))
     for number, count in unread.items():
         assert min(count, limit // len(unread)) <= taken.get(number, 0) <= count
+
+
+def test_every_partition_is_read_though_a_batch_has_fewer_messages_than_there_are() -> None:
+    """Else one with more unread messages than the others would hold the watermark for ever."""
+    cut: SourceCut | None = SourceCut(SOURCE.identity, {n: position(0) for n in range(3)})
+    state = SourceState({0: (0, 900), 1: (0, 100), 2: (0, 100)}, {})
+    for batch in range(1, 4):
+        cut = next_cut(cut, state, SOURCE, 10 * batch, 1000, 2)
+    assert cut is not None
+    assert all(place.offset for place in cut.partitions.values())
 
 
 def test_the_first_cut_places_the_partitions_and_the_next_one_reads() -> None:
@@ -85,9 +98,62 @@ def test_a_topic_is_idle_once_all_of_its_partitions_are() -> None:
     assert next_cut(idle, NEW, SOURCE, 9999, 1000, 4) is idle
 
 
+@pytest.mark.parametrize("known", [SourceState({}, {}, "away"), SourceState()])
+def test_no_partition_becomes_idle_while_its_place_does_not_answer(known: SourceState) -> None:
+    """What is unread then is not known, also after a restart."""
+    cut = SourceCut(SOURCE.identity, {0: position(10, 5, 100), 1: position(3, 7, 300)}, mark_ms=5)
+    assert next_cut(cut, known, SOURCE, 9999, 1000, 4) is cut
+    after = next_cut(cut, replace(known, starts={}, error=""), SOURCE, 9999, 1000, 4)
+    assert after == replace(cut, mark_ms=7, is_active=False)
+
+
+def test_the_count_of_arrivals_never_falls_and_has_each_record_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither while the topic is away, nor if one is deleted or added with old offsets."""
+    watcher: Any = SimpleNamespace(answer=SourceState())
+    watcher.state = lambda: watcher.answer
+    latest = SimpleNamespace(WATCHER=lambda *_: watcher)
+    monkeypatch.setattr(cluster_sources, "module_of", lambda source, name: latest)
+    planner, cut = SourcePlanner("c"), SourceCut(SOURCE.identity)
+    planner._watcher(7, SOURCE, None)
+    totals = []
+    for ends in (
+        {}, {0: (5, 1000)}, {0: (6, 1010)}, {}, {0: (6, 1012)}, {0: (6, 1012), 1: (900, 930)},
+        {1: (920, 931)}, {0: (0, 2), 1: (920, 931)},
+    ):  # fmt: skip
+        watcher.answer = SourceState(ends, {})
+        totals.append(planner.arrivals({7: cut})[7].total)
+    assert totals == [0, 0, 10, 10, 12, 42, 43, 43]
+
+
 def test_another_topic_begins_again() -> None:
     cut = SourceCut("other:9092/orders", {0: position(10)})
     assert next_cut(cut, NEW, SOURCE, 60, 1000, 4) == next_cut(None, NEW, SOURCE, 60, 1000, 4)
+
+
+@pytest.mark.parametrize(
+    ("former", "topics", "offsets", "mark_ms"),
+    [
+        ("broker:9092/~orders-(eu|us)", ("orders-us", "orders-eu"), [9, 8, 3], 30),
+        ("broker:9092/orders-us", (), [1, 8, 3], 30),
+        ("other:9092/~orders-(eu|us)", ("orders-us", "orders-eu"), [1, 2, 3], None),
+    ],
+)
+def test_a_changed_pattern_continues_where_its_topics_are_read(
+    former: str, topics: tuple[str, ...], offsets: list[int], mark_ms: int | None
+) -> None:
+    """The consumer group has the offsets of a batch before; the watermark stays."""
+    read = {index * STRIDE: position(8 + index, 40) for index in range(max(1, len(topics)))}
+    before = SourceCut(former, read, 30, topics=topics)
+    source = TopicSource("broker:9092", topic_pattern="orders-.*")
+    names = ("orders-eu", "orders-us", "orders-x")
+    state = SourceState(starts={0: 1, STRIDE: 2, 2 * STRIDE: 3}, topics=names)
+    assert next_cut(before, SourceState(error="away"), source, 60, 1000, 4) is before
+    placed = next_cut(before, state, source, 60, 1000, 4)
+    assert placed is not None
+    assert [place.offset for _, place in sorted(placed.partitions.items())] == offsets
+    assert (placed.mark_ms, placed.topics) == (mark_ms, names)
 
 
 def test_an_added_partition_is_placed_at_its_first_message() -> None:

@@ -1,10 +1,13 @@
 """How a process asks the brokers for the messages of its ranges."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
+from confluent_kafka import KafkaError
 
+from controlplane.wire.errors import SourceUnavailable
 from controlplane.wire.topics.places import Place
 from controlplane.wire.topics.source import TopicSource
 from workers.pipeline.sources.topic import read
@@ -20,6 +23,7 @@ class Message(NamedTuple):
     place: Place
     number: int
     size: int
+    code: int = 0
 
     def topic(self) -> str:
         return self.place.topic
@@ -33,8 +37,8 @@ class Message(NamedTuple):
     def key(self) -> None:
         return None
 
-    def error(self) -> None:
-        return None
+    def error(self) -> KafkaError | None:
+        return KafkaError(self.code) if self.code else None
 
     def __len__(self) -> int:
         return self.size
@@ -49,6 +53,11 @@ class Brokers:
         self.assigned: list[tuple[Place, int]] = []
         self.left: list[Place] = []
         self.given = self.given_before_leaving = 0
+        self.refusal = 0
+
+    def list_topics(self, topic: str, timeout: float) -> Any:
+        listed = SimpleNamespace(error=KafkaError(self.refusal), partitions={})
+        return SimpleNamespace(topics={topic: listed})
 
     def consume(self, count: int, timeout: float) -> list[Message]:
         self.asked.append(count)
@@ -105,3 +114,19 @@ def test_no_more_messages_are_asked_for_than_the_ranges_have(
     reader, brokers = reader_with(monkeypatch, 10, 100)
     assert offsets(reader, 0, 10) == [[*range(10)]] * 2
     assert brokers.asked == [20]
+
+
+@pytest.mark.parametrize("is_refused_at", ["messages", "topics"])
+def test_messages_that_the_brokers_refuse_are_not_given_up(
+    monkeypatch: pytest.MonkeyPatch, is_refused_at: str
+) -> None:
+    """Only a topic that there is no longer has lost them; the error names why they wait."""
+    monkeypatch.setattr(read, "_SILENT_S", 0.0)
+    reader, brokers = reader_with(monkeypatch, 0, 1)
+    refused = KafkaError.TOPIC_AUTHORIZATION_FAILED
+    brokers.messages = [Message(BUSY, 0, 1, refused)] if is_refused_at == "messages" else []
+    brokers.refusal = refused if is_refused_at == "topics" else KafkaError.UNKNOWN_TOPIC_OR_PART
+    with pytest.raises(SourceUnavailable, match=KafkaError(refused).str()):
+        reader.read({BUSY: (0, 5)}, is_stuck=is_refused_at == "topics")
+    brokers.messages, brokers.refusal = [], KafkaError.UNKNOWN_TOPIC_OR_PART
+    assert reader.read({BUSY: (0, 5)}, is_stuck=True)[BUSY].lost is not None

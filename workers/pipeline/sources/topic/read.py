@@ -64,7 +64,8 @@ class TopicReader:
 
     By assigned partition: `_done`: the offset up to which messages were returned; `_next`: up to
     which they came; `_ahead`: those between, `_sizes`: their bytes. `_lost`: the first offset that
-    the broker still has, of partitions of the present ranges.
+    the broker still has, of partitions of the present ranges. `_why`: the newest error of the
+    client that is no end.
     """
 
     source: TopicSource
@@ -74,6 +75,7 @@ class TopicReader:
     _ahead: dict[Place, deque[Any]] = field(default_factory=dict)
     _sizes: dict[Place, int] = field(default_factory=dict)
     _lost: dict[Place, int] = field(default_factory=dict)
+    _why: str = ""
 
     def __post_init__(self) -> None:
         self._consumer = consumer_of(self.source, self.group)
@@ -88,6 +90,7 @@ class TopicReader:
         `SourceUnavailable` if the brokers give nothing for a minute.
         """
         self._lost.clear()
+        self._why = ""
         self._assign({place: start for place, (start, _) in ranges.items()})
         waiting = {place: stop for place, (_, stop) in ranges.items()}
         result: dict[Place, Range] = {}
@@ -127,7 +130,7 @@ class TopicReader:
             return
         self._forget(list(self._next))
         names = ", ".join(f"{place.topic}-{place.partition}" for place in waiting)
-        raise SourceUnavailable(f"partitions give no message: {names}"[:300])
+        raise SourceUnavailable(f"{self._why or 'partitions give no message'}: {names}"[:300])
 
     def _taken(self, place: Place, stop: int) -> Range:
         ahead, messages = self._ahead.get(place, deque[Any]()), list[Any]()
@@ -175,6 +178,8 @@ class TopicReader:
             self._next[place] = max(self._next[place], message.offset() or 0)
         elif error.code() in _DELETED:
             self._restart(Place(*place))
+        else:
+            self._why = error.str()
 
     def _restart(self, place: Place) -> None:
         """Continue behind what the broker has deleted since the batch was planned."""
@@ -193,6 +198,9 @@ class TopicReader:
             return place.partition not in partitions_of(self._consumer, place.topic)
         except NoSuchTopic:
             return True
+        except SourceUnavailable as error:
+            self._why = str(error)
+            return False
 
     def _give_up(self, places: Sequence[Place]) -> None:
         self._forget(places)
