@@ -133,6 +133,25 @@ def test_a_topic_that_is_deleted_is_a_state_and_the_others_of_its_pattern_are_re
         assert STREAM not in read_counts(redis_client, "c")
 
 
+def test_a_changed_pattern_reads_no_message_of_its_topics_again(
+    redis_client: "redis.Redis", redis_server: str
+) -> None:
+    """Though the consumer group has no offset of the newest batch; a new topic begins."""
+    with running_broker() as address:
+        pipeline, producers = Pipeline(redis_client, redis_server), {}
+        for topic in ("shop-c", "shop-b", "shop-a"):
+            create_topic(address, topic, 1)
+            producers[topic] = TopicProducer(address, topic)
+        send(producers)
+        begin(pipeline, replace(pattern_of(address), topic_pattern="shop-(b|c)"))
+        read_until(pipeline, 2)
+        pipeline.publish(SetSource(STREAM, pattern_of(address)))
+        read_until(pipeline, 1)
+        send(producers)
+        read_until(pipeline, 3)
+        assert [row["offset"] for row in status(pipeline)["partitions"]] == [2, 2, 2]
+
+
 def test_a_stream_waits_while_more_topics_match_than_it_reads(
     redis_client: "redis.Redis", redis_server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
