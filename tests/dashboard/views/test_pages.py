@@ -218,12 +218,15 @@ def test_the_url_filters_and_sorts_queries(
 def test_the_list_of_streams_begins_with_the_alert_about_their_topics(
     viewing: Client, sf: Cluster
 ) -> None:
+    Cluster.objects.update(desired=Cluster.Desired.RUNNING)
     alert = firing(sf, "topics", value=90.0, limit=60.0, detail="s0 is 90 s behind its topic")
     for acknowledged, grade in ((None, "bad"), (timezone.now(), "warn")):
         Alert.objects.update(acknowledged_at=acknowledged)
         headline = viewing.get("/clusters/sf/streams/").context["headline"]
         assert (headline.what, headline.grade) == (alert.detail, grade)
         assert headline.link == f"/clusters/sf/alerts/{alert.pk}/"
+    Cluster.objects.update(desired=Cluster.Desired.STOPPED)
+    assert not viewing.get("/clusters/sf/streams/").context["headline"].grade
 
 
 def test_a_rate_that_is_not_measured_leads_nowhere(viewing: Client, sf: Cluster) -> None:

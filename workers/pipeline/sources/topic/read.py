@@ -64,8 +64,8 @@ class TopicReader:
 
     By assigned partition: `_done`: the offset up to which messages were returned; `_next`: up to
     which they came; `_ahead`: those between, `_sizes`: their bytes. `_lost`: the first offset that
-    the broker still has, of partitions of the present ranges. `_why`: the newest error of the
-    client that is no end.
+    the broker still has, of partitions of the present ranges. `_why`: the newest error
+    of the client beside the ends of partitions.
     """
 
     source: TopicSource
