@@ -13,6 +13,7 @@ from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.drop_rules import DropRule, Edge
 from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.route import Route
+from controlplane.wire.routing.split_assignment import SourcePartition, SplitAssignment
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.topics.base import StreamSource
 
@@ -39,7 +40,7 @@ class TableDraft:
     are 0 in a table that was published before tables had them. `split_capacity`: records/s of every
     split node, 0 if it is not declared; `split_emulated`: the data plane limits each split node to
     it. `ladder`: of drop rules, None if none is armed. `sources`: topic by stream, of the streams
-    that are topics.
+    that are topics; `partitions`: split node of the partitions that are assigned explicitly.
     """
 
     queries: dict[int, Route] = field(default_factory=dict)
@@ -53,10 +54,16 @@ class TableDraft:
     split_emulated: bool = False
     ladder: Ladder | None = None
     sources: dict[int, StreamSource] = field(default_factory=dict)
+    partitions: dict[SourcePartition, int] = field(default_factory=dict)
 
     def copy(self) -> "TableDraft":
         """Return a draft that changes independently of this one."""
         return TableDraft(**{name: copy(part) for name, part in vars(self).items()})
+
+    @property
+    def assignment(self) -> SplitAssignment:
+        """Return the split nodes of streams and source partitions."""
+        return SplitAssignment(self.splits, self.partitions, self.split_count)
 
     def route(self, query: int) -> Route:
         """Return the route of a query. Raises `InconsistentDelta` if the draft has none."""

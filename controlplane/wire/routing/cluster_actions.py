@@ -14,6 +14,7 @@ from controlplane.wire.routing.actions import (
 )
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
 from controlplane.wire.routing.ladder import Ladder
+from controlplane.wire.routing.split_assignment import SourcePartition
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.topics.base import StreamSource
 
@@ -38,8 +39,37 @@ class AssignStream(SingleAction):
 
 
 @dataclass(frozen=True, slots=True)
+class AssignPartition(SingleAction):
+    """Let split node `split` read `partition` of the source of `stream`.
+
+    None: the one that it has as partitions without an assignment go round.
+    """
+
+    kind = ObjectKind.STREAM
+    stream: int
+    partition: int
+    split: int | None = None
+
+    @property
+    def place(self) -> SourcePartition:
+        """Return the partition."""
+        return SourcePartition(self.stream, self.partition)
+
+    def apply_to(self, draft: TableDraft) -> None:
+        """Assign the partition."""
+        if self.split is None:
+            draft.partitions.pop(self.place, None)
+        else:
+            draft.partitions[self.place] = self.split
+
+    def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
+        """Return the present assignment, or that there is none."""
+        return (AssignPartition(*self.place, draft.partitions.get(self.place)),)
+
+
+@dataclass(frozen=True, slots=True)
 class RemoveStream(SingleAction):
-    """Let nobody read `stream` any more; its schema, source and drop rules go with it."""
+    """Let nobody read `stream` any more; all that belongs to it is removed with it."""
 
     kind = ObjectKind.STREAM
     stream: int
@@ -55,14 +85,20 @@ class RemoveStream(SingleAction):
         draft.sources.pop(self.stream, None)
         for edge in [edge for edge in draft.drop_rules if edge[0] == self.stream]:
             del draft.drop_rules[edge]
+        for place in self._partitions(draft):
+            del draft.partitions[place]
+
+    def _partitions(self, draft: TableDraft) -> list[SourcePartition]:
+        return [place for place in draft.partitions if place.stream == self.stream]
 
     def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
-        """Return what adds the stream again, with its schema and its drop rules."""
+        """Return what adds the stream again, with all that belongs to it."""
         actions: list[Action] = list(AssignStream(self.stream, 0).inverse(draft))
         if self.stream in draft.schemas:
             actions.append(SetSchema(self.stream, draft.schemas[self.stream]))
         if self.stream in draft.sources:
             actions.append(SetSource(self.stream, draft.sources[self.stream]))
+        actions += [AssignPartition(*p, draft.partitions[p]) for p in self._partitions(draft)]
         rules = (item for item in draft.drop_rules.items() if item[0][0] == self.stream)
         return (*actions, *(SetDropRule(*edge, rule) for edge, rule in rules))
 
@@ -106,7 +142,7 @@ class SetSource(SingleAction):
 
 
 # The actions about a stream that must be in the table.
-OF_STREAM: Final = (AssignStream, SetSchema, SetSource)
+OF_STREAM: Final = (AssignStream, AssignPartition, SetSchema, SetSource)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +218,7 @@ class SetNodeCount(SingleAction):
 
 @dataclass(frozen=True, slots=True)
 class SetSplitCount(SingleAction):
-    """Give the cluster split nodes 0 to splits - 1; streams of a removed one moved before."""
+    """Give the cluster split nodes 0 to splits - 1; what a removed one reads moved before."""
 
     kind = ObjectKind.CLUSTER
     splits: int

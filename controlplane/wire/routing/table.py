@@ -14,6 +14,7 @@ from controlplane.wire.routing.actions import Action, NodeState, TableDraft
 from controlplane.wire.routing.drop_rules import DropRule, Edge
 from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.route import NO_AGGREGATOR, Route, TaskRange
+from controlplane.wire.routing.split_assignment import SourcePartition, SplitAssignment
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.sources.kinds import source_from_json
 from controlplane.wire.topics.base import StreamSource
@@ -61,6 +62,7 @@ class RoutingTable:
     split_emulated: bool = False
     ladder: Ladder | None = None
     sources: Mapping[int, StreamSource] = field(default_factory=dict)
+    partitions: Mapping[SourcePartition, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, version: int, draft: TableDraft) -> "RoutingTable":
@@ -75,6 +77,11 @@ class RoutingTable:
     def capacities(self) -> Mapping[int, float]:
         """Return the records/s of the nodes whose capacity is emulated, by node index."""
         return {index: node.capacity for index, node in self.nodes.items() if node.emulated}
+
+    @cached_property
+    def assignment(self) -> SplitAssignment:
+        """Return the split nodes of streams and source partitions."""
+        return SplitAssignment(self.splits, self.partitions, self.split_count)
 
     def apply(self, *deltas: RoutingDelta) -> "RoutingTable":
         """Return the table after `deltas`, which must follow each other without a gap.
@@ -109,6 +116,7 @@ class RoutingTable:
                 "split_emulated": self.split_emulated,
                 "ladder": self.ladder.to_json() if self.ladder is not None else None,
                 "sources": [[stream, item.to_json()] for stream, item in self.sources.items()],
+                "partitions": [[*place, split] for place, split in self.partitions.items()],
             },
             separators=(",", ":"),
         )
@@ -133,6 +141,8 @@ class RoutingTable:
             row["split_emulated"],
             Ladder.from_json(row["ladder"]) if row["ladder"] is not None else None,
             {stream: source_from_json(source) for stream, source in row["sources"]},
+            # Tables that were published before partitions were assigned have none.
+            {SourcePartition(*place): split for *place, split in row.get("partitions", ())},
         )
 
 

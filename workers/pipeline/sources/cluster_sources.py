@@ -199,7 +199,8 @@ def parts_by_split(
         group, first = source.group_of(cluster, stream), table.table.splits[stream]
         # The cut of a source that waits moves only past what is gone.
         has_none = is_skipped or _is_waiting(cut, source, table, stream)
-        parts = parts_of(stream, group, before.get(stream), cut, splits, first,
+        owners = {n: table.table.assignment.of(stream, n) for n in cut.partitions}
+        parts = parts_of(stream, group, before.get(stream), cut, owners, first,
                          is_skipped=has_none)  # fmt: skip
         details = _details(source, cluster, stream, parts.values())
         for split, part in parts.items():

@@ -241,31 +241,29 @@ def parts_of(
     group: str,
     before: SourceCut | None,
     end: SourceCut,
-    splits: Sequence[int],
+    owners: Mapping[int, int],
     first: int,
     *,
     is_skipped: bool = False,
 ) -> dict[int, SourceRanges]:
     """Return what each split node reads between two cuts, by split node.
 
-    `splits`: the open split nodes, of which `first` is the one that the stream is assigned to: the
-    partitions go round from there. `is_skipped`: the messages are not read.
+    `owners`: the split node of each partition; `first`: that of the stream, which carries the cut.
+    `is_skipped`: the messages are not read.
     """
     known = before if before is not None and before.identity == end.identity else None
-    ranges: dict[int, list[PartitionRange]] = {split: [] for split in splits}
-    offset = splits.index(first) if first in splits else 0
-    for rank, (number, place) in enumerate(sorted(end.partitions.items())):
+    ranges: dict[int, list[PartitionRange]] = {first: []}
+    for number, place in sorted(end.partitions.items()):
         begin = None if known is None else known.partitions.get(number)
         if begin is not None and begin.offset < place.offset and not is_skipped:
             topic = place_of(end.topics, number).topic
             item = PartitionRange(number, begin.offset, place.offset, place, topic)
-            ranges[splits[(offset + rank) % len(splits)]].append(item)
+            ranges.setdefault(owners[number], []).append(item)
     is_marked = end.mark_ms is not None and (known is None or known.mark_ms != end.mark_ms)
     return {
         split: SourceRanges(
-            stream, group, own, end.mark_ms, is_marked and split == splits[offset],
-            end.to_json() if split == splits[offset] else None,
+            stream, group, own, end.mark_ms, is_marked and split == first,
+            end.to_json() if split == first else None,
         )
         for split, own in ranges.items()
-        if own or split == splits[offset]
     }  # fmt: skip

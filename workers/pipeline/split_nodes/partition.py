@@ -7,6 +7,7 @@ from typing import Final
 from pyspark.sql.datasource import InputPartition
 
 from controlplane.wire.log.values import Log, LogEntry, StreamBacklog
+from controlplane.wire.topics.cut import SourceCut
 from workers.pipeline.exchange.envelope import BatchHeader
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.sources.plan import SourceRanges
@@ -85,12 +86,16 @@ def parts_of(partition: InputPartition) -> Sequence[SplitPartition]:
     return (partition,)
 
 
-def open_splits(table: CompiledTable | None, splits: int) -> Sequence[int]:
-    """Return the split nodes that read a stream, the first one if none does.
+def open_splits(
+    table: CompiledTable | None, splits: int, cuts: Mapping[int, SourceCut]
+) -> Sequence[int]:
+    """Return the split nodes that read a stream or a partition, the first one if none does.
 
-    A split node without streams is closed: it costs nothing, and opens with its first stream.
-    `splits`: how many there are without a table.
+    Another one is closed: it costs nothing, and opens with its first stream or partition. `splits`:
+    how many there are without a table; `cuts`: those of the batch, by stream.
     """
     if table is None:
         return range(splits)
-    return sorted(set(table.table.splits.values())) or [0]
+    assignment, sources = table.table.assignment, table.table.sources
+    own = {assignment.of(s, n) for s, cut in cuts.items() if s in sources for n in cut.partitions}
+    return sorted({*table.table.splits.values(), *own}) or [0]

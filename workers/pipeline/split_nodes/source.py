@@ -293,8 +293,8 @@ class LogReader(DataSourceStreamReader):
         before, after = begin.queues.delayed, stop.queues.delayed
         first = stop.position if skipped else begin.position
         table = self._batch_table(stop)
-        splits = open_splits(self._table(stop.version), self.splits)
         cuts = stop.cuts
+        splits = open_splits(table, self.splits, cuts)
         active = *after, *(stream for stream, cut in cuts.items() if cut.is_active)
         sources = parts_by_split(self.cluster, begin.cuts, cuts, table, splits,
                                  is_skipped=skipped, attempt=attempt)  # fmt: skip

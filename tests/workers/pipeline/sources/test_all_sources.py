@@ -14,7 +14,12 @@ import redis
 from controlplane.wire import keys
 from controlplane.wire.dead_letters import Reason, newest, read_counts
 from controlplane.wire.network.destinations import LIST
-from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
+from controlplane.wire.routing.cluster_actions import (
+    AssignPartition,
+    AssignStream,
+    SetSchema,
+    SetSource,
+)
 from controlplane.wire.routing.query_actions import AddQuery, MoveTasks
 from tests.support.object_store import BUCKET, KEYS, ObjectStore, running_store
 from tests.support.pipeline import Pipeline
@@ -77,7 +82,8 @@ def test_every_window_equals_that_of_duckdb(
 ) -> None:
     """Batches of random sizes, repeated and after restarts; partitions are hours apart.
 
-    The query comes when records wait, and after batches without a reader.
+    The query comes when records wait, and after batches without a reader. Every step redirects the
+    partitions, and one the stream, whose split node carries the cut.
     """
     pipeline = Pipeline(redis_client, redis_server, splits=2, max_records=90)
     feed, rng = feed_of(name, seed, tmp_path, request), np.random.default_rng(seed)
@@ -100,7 +106,10 @@ def test_every_window_equals_that_of_duckdb(
             forget_planners()
             pipeline.restart()
         if step == 4:
-            pipeline.publish(MoveTasks(QUERY, ((0, 0, 1),)))
+            pipeline.publish(MoveTasks(QUERY, ((0, 0, 1),)), AssignStream(STREAM, 1))
+        numbers = [int(number) for number in pipeline.offset["sources"][str(STREAM)]["partitions"]]
+        splits = rng.integers(0, 3, len(numbers)).tolist()
+        pipeline.publish(*map(AssignPartition, [STREAM] * len(numbers), numbers, splits))
 
     def is_done() -> bool:
         row = pipeline.batch(repeat=2)

@@ -10,7 +10,12 @@ import redis
 
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.routing.actions import Action
-from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
+from controlplane.wire.routing.cluster_actions import (
+    AssignPartition,
+    AssignStream,
+    SetSchema,
+    SetSource,
+)
 from controlplane.wire.routing.publication import publish
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.routing.table import RoutingDelta
@@ -53,6 +58,8 @@ def test_a_killed_driver_counts_every_record_once(
 ) -> None:
     """Records that came while nobody read are there, too; workers read the partitions.
 
+    Some are redirected, also to a split node that opens with them.
+
     A topic of a pattern is created while the driver is away.
     """
     actions: tuple[Action, ...] = (
@@ -66,6 +73,10 @@ def test_a_killed_driver_counts_every_record_once(
     driver.start()
     try:
         _send_until(driver, feed, 2)
+        publish(redis_client, "k", RoutingDelta(2, (
+            AssignPartition(STREAM, 1, 0), AssignPartition(STREAM, 0, 2), AssignStream(STREAM, 1),
+        )))  # fmt: skip
+        _send_until(driver, feed, 2, version=2)
         driver.kill()
         feed.send(60)
         driver.start()
@@ -76,10 +87,10 @@ def test_a_killed_driver_counts_every_record_once(
     assert windows_in(feed, redis_client, "k") == feed.expected()
 
 
-def _send_until(driver: Driver, feed: Feed, batches: int) -> None:
+def _send_until(driver: Driver, feed: Feed, batches: int, version: int = 1) -> None:
     def is_done(rows: Telemetry) -> bool:
         feed.send(5)
-        return sum(1 for row in rows if row["in"]) >= batches
+        return sum(1 for row in rows if row["in"] and row["version"] >= version) >= batches
 
     driver.wait_for(is_done, f"{batches} batches with records")
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from controlplane.wire.routing.table import RoutingTable
+from controlplane.wire.routing.cluster_actions import AssignPartition
+from controlplane.wire.routing.table import RoutingDelta, RoutingTable
 from controlplane.wire.topics.cut import PartitionPosition, SourceCut, combined_ms
 from controlplane.wire.topics.places import STRIDE, Place, numbers_of
 from controlplane.wire.topics.source import TopicSource
@@ -25,6 +26,7 @@ from workers.pipeline.sources.plan import (
     shares,
     waiting_cut,
 )
+from workers.pipeline.split_nodes.partition import open_splits
 
 SOURCE = TopicSource("broker:9092", "orders")
 NEW = SourceState({0: (0, 10), 1: (3, 3)}, {0: 0, 1: 3})
@@ -165,7 +167,7 @@ def test_an_added_partition_is_placed_at_its_first_message() -> None:
     assert partition_state(grown.partitions[1], ends, 61) is PartitionState.ADDED
     assert partition_state(grown.partitions[1], ends, 3_600_060) is PartitionState.READ
     assert partition_state(grown.partitions[0], NEW.ends[0], 61) is PartitionState.READ
-    assert not any(part.ranges for part in parts_of(7, "g", cut, grown, [0], 0).values())
+    assert not any(part.ranges for part in parts_of(7, "g", cut, grown, {0: 0, 1: 0}, 0).values())
 
 
 @pytest.mark.parametrize(
@@ -200,16 +202,35 @@ def test_a_source_that_waits_stays_but_behind_what_is_gone() -> None:
         assert (part.ranges, part.cut) == ([], waiting.to_json())
 
 
-def test_partitions_go_round_the_open_split_nodes() -> None:
-    before = SourceCut(SOURCE.identity, {n: position(0) for n in range(5)})
-    end = SourceCut(SOURCE.identity, {n: position(n) for n in range(5)}, mark_ms=9)
-    parts = parts_of(7, "g", before, end, [0, 2], 2)
-    numbers = {s: [item.partition for item in part.ranges] for s, part in parts.items()}
-    assert numbers == {2: [2, 4], 0: [1, 3]}
-    assert [part.is_marked for part in parts.values()] == [s == 2 for s in parts]
-    assert [part.cut is not None for part in parts.values()] == [s == 2 for s in parts]
-    skipped = parts_of(7, "g", before, end, [0, 2], 2, is_skipped=True)
-    assert {s: list(part.ranges) for s, part in skipped.items()} == {2: []}
+def test_partitions_go_round_all_split_nodes_but_those_that_are_assigned() -> None:
+    """The split node of the stream alone carries the cut, also if it reads no partition."""
+    read = position(0)._replace(appended_ms=1)
+    before = SourceCut(SOURCE.identity, dict.fromkeys(range(5), read))
+    places = {n: read._replace(offset=n) for n in range(5)}
+    end = SourceCut(SOURCE.identity, places, mark_ms=9)
+    wide = RoutingTable(sources={7: SOURCE}, splits={7: 2}, split_count=3)
+    moved = wide.apply(RoutingDelta(1, (AssignPartition(7, 3, 0), AssignPartition(7, 2, 3))))
+    back = moved.apply(RoutingDelta(2, (AssignPartition(7, 2), AssignPartition(7, 3))))
+    assert back.partitions == {}
+    one = RoutingTable(sources={7: SOURCE}, splits={7: 0}, split_count=1)
+    for table, wanted in (
+        (wide, {2: [3], 0: [1, 4], 1: [2]}), (back, {2: [3], 0: [1, 4], 1: [2]}),
+        (moved, {0: [1, 3, 4], 2: [], 3: [2]}), (one, {0: [1, 2, 3, 4]}),
+    ):  # fmt: skip
+        compiled, first = CompiledTable(RoutingTable.from_json(table.to_json())), table.splits[7]
+        splits = open_splits(compiled, 9, {7: end, 8: end})
+        every = parts_by_split("c", {7: before}, {7: end}, compiled, splits)
+        parts = {split: part for split, own in every.items() for part in own}
+        assert {s: [i.partition for i in part.ranges] for s, part in parts.items()} == wanted
+        assert [s for s, part in parts.items() if part.is_marked] == [first]
+        assert [s for s, part in parts.items() if part.cut is not None] == [first]
+        skipped = parts_by_split("c", {7: before}, {7: end}, compiled, splits, is_skipped=True)
+        assert {s: [p.ranges for p in own] for s, own in skipped.items() if own} == {first: [[]]}
+
+
+def test_the_first_partitions_of_topics_of_a_pattern_go_round_too() -> None:
+    assignment = RoutingTable(splits={7: 0}, split_count=2).assignment
+    assert [assignment.of(7, STRIDE * topic) for topic in range(4)] == [0, 1, 0, 1]
 
 
 def test_partitions_of_a_topic_that_appears_later_have_numbers_of_their_own() -> None:
@@ -228,7 +249,7 @@ def test_partitions_of_a_topic_that_appears_later_have_numbers_of_their_own() ->
     assert SourceCut.from_json(grown.to_json()) == grown
     read = next_cut(grown, state, source, 70, 1000, 8)
     assert read is not None
-    parts = parts_of(7, "g", grown, read, [0, 1], 0)
+    parts = parts_of(7, "g", grown, read, {3: 0, first: 1}, 0)
     ranges = [(s, item.topic, item.partition) for s, part in parts.items() for item in part.ranges]
     assert ranges == [(0, "shop-b", 3), (1, "shop-a", first)]
     row = status_of(read, state, 70)["partitions"][1]
