@@ -165,11 +165,6 @@ def _dead_counts(streams: Sequence[Stream]) -> dict[int, dict[str, int]] | None:
     return counts
 
 
-def splits_of(cluster: Cluster) -> dict[int, int]:
-    """Return the split node that reads each stream of a cluster, by the stream's id."""
-    return dict(cluster.streams.values_list("id", "split"))
-
-
 def stream_by_id(cluster: Cluster, pk: int) -> StreamListRow:
     """Return a stream of the cluster; raises `NotFound`."""
     return rows_of_streams([row_by(cluster.streams, "stream", pk=pk)])[0]

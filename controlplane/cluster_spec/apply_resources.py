@@ -33,7 +33,7 @@ from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.drop_rules import DropSpec
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire.routing.actions import Action, NodeState
-from controlplane.wire.routing.cluster_actions import AssignStream, SetSplitCount
+from controlplane.wire.routing.cluster_actions import AssignPartition, AssignStream, SetSplitCount
 
 
 def apply_nodes(actor: Actor, cluster: Cluster, parts: Sequence[NodePart]) -> None:
@@ -69,7 +69,7 @@ def apply_streams(
 def _stream_differs(part: StreamPart, known: StreamPart | None) -> bool:
     if known is None:
         return True
-    ours: dict[str, Any] = {"rate": None, "split": None}
+    ours: dict[str, Any] = {"rate": None, "split": None, "partition_splits": {}}
     if part.data_schema is None:
         # Without columns in the document, they are unchanged.
         ours["data_schema"] = None
@@ -78,6 +78,7 @@ def _stream_differs(part: StreamPart, known: StreamPart | None) -> bool:
     if part.source is None:
         ours["source"] = None
     moved = part.split not in (None, known.split)
+    moved = moved or not part.partition_splits.items() <= known.partition_splits.items()
     return moved or part.model_copy(update=ours) != known.model_copy(update=ours)
 
 
@@ -93,21 +94,27 @@ def stream_spec(part: Any) -> StreamSpec:
 
 
 def _assign_splits(actor: Actor, cluster: Cluster, parts: Sequence[StreamPart]) -> None:
-    """Assign streams to split nodes as described."""
+    """Assign streams and partitions to split nodes as described."""
     known = {stream.name: stream for stream in cluster.streams.all()}
-    moved = [
-        (known[part.name], part.split)
+    moved: list[AssignStream | AssignPartition] = [
+        AssignStream(known[part.name].pk, part.split)
         for part in parts
         if part.split is not None and known[part.name].split != part.split
+    ]
+    moved += [
+        AssignPartition(known[part.name].pk, int(number), split)
+        for part in parts
+        for number, split in part.partition_splits.items()
+        if known[part.name].partition_splits.get(number) != split
     ]
     if not moved:
         return
     cluster.refresh_from_db(fields=["routing_version", "splits"])
-    actions: list[Action] = [AssignStream(stream.pk, split) for stream, split in moved]
-    last = max(split for _, split in moved)
+    actions: list[Action] = [*moved]
+    last = max(action.split or 0 for action in moved)
     if last >= cluster.splits:
         actions.insert(0, SetSplitCount(last + 1))
-    summary = f"{len(actions)} streams assigned to split nodes"
+    summary = f"{len(moved)} streams or partitions assigned to split nodes"
     apply(cluster, actions, TopologyChange(summary, author=actor.name))
 
 

@@ -116,6 +116,9 @@ class CharacteristicsPart(_CHARACTERISTICS):  # type: ignore[misc]  # the fields
     """What is known of a stream's rate from outside; what is left out is not known."""
 
 
+PartitionNumber = Annotated[str, Field(pattern="^(0|[1-9][0-9]{0,8})$")]
+
+
 class StreamPart(DocumentPart):
     """A stream."""
 
@@ -127,6 +130,11 @@ class StreamPart(DocumentPart):
     rate: float | None = Field(None, ge=0, le=MAX_RATE, description="records/s, as measured")
     split: int | None = Field(
         None, ge=0, le=_SMALL, description="its split node; left out: the least loaded"
+    )
+    partition_splits: dict[PartitionNumber, int] = Field(
+        default_factory=dict,
+        description="by number of a partition of its source, the split node that reads it; the "
+        "others stay as they are, and go round at first",
     )
     data_schema: SchemaPart | None = Field(
         None, alias="schema", description="a new stream needs one; left out: as it is"

@@ -53,9 +53,12 @@ def _nodes(whole: ClusterDescription) -> Iterator[Fault]:
 def _streams(whole: ClusterDescription) -> Iterator[Fault]:
     yield from _duplicates("streams", "name", [stream.name for stream in whole.streams])
     for index, stream in enumerate(whole.streams):
-        if stream.split is not None and stream.split >= whole.cluster.splits:
-            text = f"Must be below the cluster's {whole.cluster.splits} splits, not {stream.split}"
-            yield ("streams", index, "split"), text
+        named: list[tuple[Path, int | None]] = [(("split",), stream.split)]
+        named += [(("partition_splits", n), split) for n, split in stream.partition_splits.items()]
+        for path, split in named:
+            if split is not None and not 0 <= split < whole.cluster.splits:
+                text = f"Must be below the cluster's {whole.cluster.splits} splits, not {split}"
+                yield ("streams", index, *path), text
 
 
 def _queries(whole: ClusterDescription) -> Iterator[Fault]:

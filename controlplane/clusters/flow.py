@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from algorithms.vocabulary import Flags, Floats, Ints
+from controlplane.catalog.split_reading import reading_of
 from controlplane.models import Cluster, Node, Query, QueryStream, Stream, Task
 from controlplane.models.query import LIVE_STATES
 from controlplane.telemetry import arrivals
@@ -164,7 +165,22 @@ class _StreamColumns(NamedTuple):
     id: int
     name: str
     rate: float | None
-    split: int
+
+
+class _Reading(NamedTuple):
+    """Which split node reads which part of a stream, by the place of the stream."""
+
+    streams: Ints
+    splits: Ints
+    parts: Floats
+
+    @classmethod
+    def of(cls, cluster: Cluster, streams: Sequence[_StreamColumns]) -> "_Reading":
+        shares = reading_of(cluster).shares()
+        rows = [(place, split, part) for place, stream in enumerate(streams)
+                for split, part in shares.get(stream.id, {}).items()]  # fmt: skip
+        columns = np.array(rows, np.float64).reshape(-1, 3).T
+        return cls(columns[0].astype(np.int64), columns[1].astype(np.int64), columns[2])
 
 
 def flow_of(cluster: Cluster, start: datetime, end: datetime, unit: FlowUnit) -> ClusterFlow:
@@ -173,8 +189,8 @@ def flow_of(cluster: Cluster, start: datetime, end: datetime, unit: FlowUnit) ->
     # Without model instances, which take most of the time for ten thousand streams.
     stored = Stream.objects.filter(cluster=cluster).order_by("pk")
     streams = [_StreamColumns(*row) for row in stored.values_list(*_StreamColumns._fields)]
-    splits = np.array([stream.split for stream in streams], np.int64)
-    count = max(cluster.splits, int(splits.max(initial=-1)) + 1)
+    reading = _Reading.of(cluster, streams)
+    count = max(cluster.splits, int(reading.splits.max(initial=-1)) + 1)
     seconds = fitting_seconds(start, end, least=TEN_S)
     series = read_series(cluster, (*_SERIES, "arrived", "in"), start, end, seconds).window()
     indices = [node.index for node in nodes]
@@ -183,14 +199,15 @@ def flow_of(cluster: Cluster, start: datetime, end: datetime, unit: FlowUnit) ->
     rates = _stream_rates(cluster, streams, start, end)
     routes = routes_of(cluster.pk, cluster.applied_version)
     parts = routes.parts([stream.id for stream in streams], [node.index for node in nodes])
-    sent = _sent(parts, rates, splits, count, loads)
+    rates_read = rates[reading.streams] * reading.parts
+    sent = _sent(parts[reading.streams], rates_read, reading.splits, count, loads)
     # Of samples without split nodes, what arrives.
-    read = read if read.any() else np.bincount(splits, rates, count).astype(float)
+    read = read if read.any() else np.bincount(reading.splits, rates_read, count).astype(float)
     node_factor, split_factor = np.ones(len(nodes)), np.ones(count)
     if unit is FlowUnit.BYTES:
         node_factor = _quotient(node_bytes, loads)
         split_factor = _quotient(read_bytes, read)
-    shown, split_links = _stream_flows(streams, rates * split_factor[splits], splits)
+    shown, split_links = _stream_flows(streams, rates_read * split_factor[reading.splits], reading)
     sent = sent * node_factor
     aggregators, aggregator_links = _aggregators(nodes, merged, routes)
     return ClusterFlow(
@@ -254,19 +271,22 @@ def _links(rates: Floats) -> list[Link]:
 
 
 def _stream_flows(
-    streams: Sequence[_StreamColumns], rates: Floats, splits: Ints
+    streams: Sequence[_StreamColumns], rates: Floats, reading: "_Reading"
 ) -> tuple[list[StreamFlow], list[Link]]:
     """Return the largest streams and the others together, with their links to split nodes."""
-    order = np.argsort(-rates, kind="stable").tolist()
+    totals = np.bincount(reading.streams, rates, len(streams))
+    order = np.argsort(-totals, kind="stable").tolist()
     shown, others = order[:MOST_STREAMS], order[MOST_STREAMS:]
-    flows = [StreamFlow(streams[i].id, streams[i].name, float(rates[i])) for i in shown]
-    links = [Link(place, int(splits[i]), float(rates[i])) for place, i in enumerate(shown)]
+    flows = [StreamFlow(streams[i].id, streams[i].name, float(totals[i])) for i in shown]
     if others:
-        total = float(rates[others].sum())
+        total = float(totals[others].sum())
         flows.append(StreamFlow(None, f"{len(others)} other streams", total, len(others)))
-        by_split = np.bincount(splits[others], rates[others])
-        links += [Link(len(shown), s, float(rate)) for s, rate in enumerate(by_split) if rate > 0]
-    return flows, [link for link in links if link.rate > 0]
+    # The other streams have the last place.
+    places = np.full(len(streams), len(shown))
+    places[shown] = np.arange(len(shown))
+    drawn = np.zeros((len(shown) + 1, int(reading.splits.max(initial=0)) + 1))
+    np.add.at(drawn, (places[reading.streams], reading.splits), rates)
+    return flows, _links(drawn)
 
 
 def _aggregators(

@@ -3,6 +3,7 @@
 from django.db import models
 
 from controlplane.models.cluster import Cluster, Stream
+from controlplane.wire.routing.split_assignment import SourcePartition
 
 
 class StoredForecast(models.Model):
@@ -10,8 +11,9 @@ class StoredForecast(models.Model):
 
     `starts_at`: the start of its first period, null before the first record; `seconds`: of one
     period; `capacity`: records/s of each split node, 0 if it is not known. `basis`: the settings
-    that it depends on. `moves`: the redirections that were planned, as rows of stream and split
-    node. `data`: ids and expected records/s of the streams, see admission.cluster_forecast.
+    that it depends on. `moves`: the redirections that were planned, as rows of stream, partition
+    and split node. `data`: ids and expected records/s of the streams, see
+    admission.cluster_forecast.
     """
 
     cluster = models.OneToOneField(
@@ -35,6 +37,7 @@ class StoredForecast(models.Model):
 class Redirection(models.Model):
     """A redirection of a stream from a split node to another.
 
+    `partition`: the number of the partition of its source that is redirected, None: the stream.
     `version`: the first routing version with the new split node; `reason`: a sentence; `actor`: who
     decided.
     """
@@ -43,6 +46,7 @@ class Redirection(models.Model):
     at = models.DateTimeField()
     source = models.PositiveSmallIntegerField()
     target = models.PositiveSmallIntegerField()
+    partition = models.PositiveIntegerField(null=True, blank=True)
     version = models.PositiveBigIntegerField()
     reason = models.CharField(max_length=300, blank=True)
     actor = models.CharField(max_length=150, blank=True)
@@ -53,3 +57,8 @@ class Redirection(models.Model):
 
     def __str__(self) -> str:
         return f"stream {self.stream_id} from {self.source} to {self.target}"
+
+    @property
+    def place(self) -> SourcePartition:
+        """Return what is redirected."""
+        return SourcePartition(self.stream_id, self.partition)

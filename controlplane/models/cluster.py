@@ -12,6 +12,7 @@ from django.db.models import F, Q
 from controlplane.wire.errors import BadLogUrl
 from controlplane.wire.log.address import check_url
 from controlplane.wire.network import destinations
+from controlplane.wire.routing.split_assignment import SplitAssignment, assigned
 
 _PORT = r":[0-9]{1,5}"
 _HOST = r"[A-Za-z0-9.\-]{1,100}"
@@ -173,13 +174,15 @@ class Stream(models.Model):
     """A source of the placement paper; its pk is the stream id on the wire; rates in records/s.
 
     `schema`: a `wire.schema.StreamSchema` as JSON. `source`: of `wire.sources.kinds` as
-    JSON, empty for a stream in the log of the cluster. `retired`: the last types of removed columns
-    by name, as records of the log may still have them. `meta`: free labels. `characteristics`: a
-    `StreamMetadata` as JSON. `forecaster`: a `ForecasterChoice` as JSON, empty before a first fit;
-    `fitted_at`: the last fit. `mean_rate`: over the last hour; `record_bytes`: of a record in
-    the log, by its newest block; both at `measured_at`, null before. `reader_count`: of live
-    queries that read it, changed with them (controlplane.catalog.reader_counts). `late_records`:
-    all records that came later than its watermark delay allows; `late_at`: the last of them.
+    JSON, empty for a stream in the log of the cluster. `partition_splits`: the split node of the
+    partitions of its source that are assigned explicitly, by number. `retired`: the last types of
+    removed columns by name, as records of the log may still have them. `meta`: free labels.
+    `characteristics`: a `StreamMetadata` as JSON. `forecaster`: a `ForecasterChoice` as JSON, empty
+    before a first fit; `fitted_at`: the last fit. `mean_rate`: over the last hour; `record_bytes`:
+    of a record in the log, by its newest block; both at `measured_at`, null before. `reader_count`:
+    of live queries that read it, changed with them (controlplane.catalog.reader_counts).
+    `late_records`: all records that came later than its watermark delay allows; `late_at`: the last
+    of them.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="streams")
@@ -191,6 +194,7 @@ class Stream(models.Model):
     declared_rate = models.FloatField(null=True, blank=True)
     rate = models.FloatField(null=True, blank=True)
     split = models.PositiveSmallIntegerField(default=0)
+    partition_splits = models.JSONField(default=dict, blank=True)
     meta = models.JSONField(default=dict, blank=True)
     characteristics = models.JSONField(default=dict, blank=True)
     forecaster = models.JSONField(default=dict, blank=True)
@@ -211,6 +215,12 @@ class Stream(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def assignment(self) -> SplitAssignment:
+        """Return the split nodes of the stream and its partitions."""
+        own = assigned([(self.pk, self.partition_splits)])
+        return SplitAssignment({self.pk: self.split}, own, self.cluster.splits)
 
     @property
     def weight(self) -> float:

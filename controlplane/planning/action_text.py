@@ -10,6 +10,7 @@ from controlplane.queries.key_groupings import label_of
 from controlplane.wire.routing.action_json import kind_of
 from controlplane.wire.routing.actions import Action, ActionObject, ObjectKind
 from controlplane.wire.routing.cluster_actions import (
+    AssignPartition,
     AssignStream,
     SetCapacity,
     SetDropRule,
@@ -101,10 +102,19 @@ def action_text(planned: PlannedAction, names: Names) -> ActionText:
     return ActionText(
         kind_of(action),
         title,
-        names.subject(action.subjects()[0]),
+        _object(action, names),
         write_old(planned.before[0], names) if old_title == title else "",
         write(action, names),
     )
+
+
+def _object(action: Action, names: Names) -> str:
+    subject = names.subject(action.subjects()[0])
+    return f"{action.place.text} of {subject}" if isinstance(action, AssignPartition) else subject
+
+
+def _partition(action: Any, _: Names) -> str:
+    return "in turn" if action.split is None else f"split node {action.split}"
 
 
 def _drop_rule(action: Any, _: Names) -> str:
@@ -133,6 +143,7 @@ def _capacity(action: Any) -> str:
 _TEXTS: Final[Mapping[type[Action], tuple[str, Callable[[Any, Names], str]]]] = {
     MoveTasks: ("Node", lambda action, names: names.node(action.moves[0][0])),
     AssignStream: ("Split node", lambda action, _: f"split node {action.split}"),
+    AssignPartition: ("Split node", _partition),
     SetDropRule: ("Drop rule", _drop_rule),
     SetLadder: ("Shedding plan", _ladder),
     SetKeyGrouping: ("Key grouping", lambda action, _: label_of(action.key_grouping)),

@@ -155,5 +155,6 @@ def _draft(snapshot: ClusterSnapshot) -> TableDraft:
         split_count=snapshot.split_count,
         split_capacity=snapshot.split_capacity,
         split_emulated=snapshot.split_emulated,
+        partitions=dict(snapshot.partitions),
         ladder=Ladder.from_json(snapshot.ladder) if snapshot.ladder is not None else None,
     )

@@ -45,6 +45,7 @@ from controlplane.wire.measures import KEPT, TaskMeasure, read_tasks
 from controlplane.wire.query import is_join
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.route import NO_AGGREGATOR
+from controlplane.wire.routing.split_assignment import assigned
 
 logger = logging.getLogger(__name__)
 
@@ -123,12 +124,11 @@ def _read(
     )
     streams, read = _streams_of_running(cluster)
     # Schemas are slow to parse.
-    columns = ("id", "rate", "declared_rate", "split")
+    columns = ("id", "rate", "declared_rate", "split", "partition_splits")
     known = list(Stream.objects.filter(cluster=cluster).only(*columns).order_by("id"))
     weights = {stream.pk: stream.weight for stream in known}
-    nodes = cluster.nodes.order_by("index").values_list(
-        "index", "name", "capacity", "active", "emulated"
-    )
+    columns = ("index", "name", "capacity", "active", "emulated")
+    nodes = cluster.nodes.order_by("index").values_list(*columns)
     return ClusterSnapshot(
         version=cluster.routing_version,
         nu=nu,
@@ -150,6 +150,7 @@ def _read(
         drop_rules=[DropRuleRow(*row.edge, row.rule) for row in cluster.drops.all()],
         ladder=ArmedLadder.objects.filter(cluster=cluster).values_list("ladder", flat=True).first(),
         inputs={part.name: part for part in (read(cluster) for read in inputs)},
+        partitions=assigned((row.pk, row.partition_splits) for row in known),
     )
 
 

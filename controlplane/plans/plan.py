@@ -13,6 +13,7 @@ from controlplane.plans.snapshot import canonical, digest_of
 from controlplane.wire.routing.action_json import action_from_json, action_to_json, kind_of
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import (
+    AssignPartition,
     AssignStream,
     SetCapacity,
     SetDropRule,
@@ -34,9 +35,9 @@ from controlplane.wire.routing.query_actions import (
 Row = list[int] | Mapping[str, Any]
 # The kinds of actions that a plan may have; only people start, stop and change queries.
 PLANNABLE: Final = (
-    MoveTasks, AssignStream, SetDropRule, SetKeyGrouping, SetAggregator, SetAggregators,
-    SetTaskCount, SetCapacity, SetNodeActive, SetNodeCount, SetSplitCount, SetSplitCapacity,
-    SetLadder,
+    MoveTasks, AssignStream, AssignPartition, SetDropRule, SetKeyGrouping, SetAggregator,
+    SetAggregators, SetTaskCount, SetCapacity, SetNodeActive, SetNodeCount, SetSplitCount,
+    SetSplitCapacity, SetLadder,
 )  # fmt: skip
 
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
 
+from controlplane.wire.routing.split_assignment import SourcePartition, SplitAssignment
+
 
 class PlannerInput(Protocol):
     """A part of a snapshot that only some planners need; `name`: its name in the snapshot."""
@@ -129,7 +131,8 @@ class ClusterSnapshot:
     `nu`: the relative slack of the balance; `nodes` are in the order of their index, `streams`,
     `queries` and `split` of their id. `state`: measured bytes of state by query of one task;
     unmeasured values count 0. `groupings`: queries with a key grouping or an aggregator; `splits`:
-    the split node of each stream; `drop_rules`: those of all edges; `ladder`: the armed ladder as
+    the split node of each stream, `partitions`: of the partitions that are assigned explicitly;
+    `drop_rules`: those of all edges; `ladder`: the armed ladder as
     JSON; `inputs`: the inputs of the planners for which it was taken, by name.
     """
 
@@ -149,6 +152,12 @@ class ClusterSnapshot:
     drop_rules: list[DropRuleRow] = field(default_factory=list)
     inputs: Mapping[str, PlannerInput | StoredInput] = field(default_factory=dict)
     ladder: dict[str, Any] | None = None
+    partitions: dict[SourcePartition, int] = field(default_factory=dict)
+
+    @property
+    def assignment(self) -> SplitAssignment:
+        """Return the split nodes of streams and source partitions."""
+        return SplitAssignment(self.splits, self.partitions, self.split_count)
 
     @property
     def query_count(self) -> int:
@@ -182,6 +191,7 @@ class ClusterSnapshot:
             "drop_rules": self.drop_rules,
             "inputs": {name: value.to_json() for name, value in self.inputs.items()},
             "ladder": self.ladder,
+            "partitions": [[*place, split] for place, split in self.partitions.items()],
         }
 
     @classmethod
@@ -204,6 +214,8 @@ class ClusterSnapshot:
             [DropRuleRow(*rule) for rule in row["drop_rules"]],
             {name: StoredInput(value) for name, value in row["inputs"].items()},
             row["ladder"],
+            # Snapshots from before partitions were assigned have none.
+            {SourcePartition(*place): split for *place, split in row.get("partitions", ())},
         )
 
 

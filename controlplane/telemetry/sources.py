@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -27,7 +27,9 @@ class PartitionStatus:
     `first`, `end`: the offsets that the source has; `unread`: records; `seconds`: how old the
     newest read record is while some are unread. `state`: read, added, lost, recreated or missing;
     `lost`: records that were deleted unread; `line`: what has happened, empty for nothing.
-    `topic`: of a pattern that of the partition, else empty.
+    `topic`: of a pattern that of the partition, else empty. `number`: in cuts and assignments;
+    `recent`: records that have arrived in the last minutes, newer ones counting more; `split`: the
+    split node that reads it, None where that was not asked for.
     """
 
     partition: int
@@ -40,6 +42,9 @@ class PartitionStatus:
     lost: int
     line: str
     topic: str = ""
+    number: int = 0
+    recent: float = 0.0
+    split: int | None = None
 
     @property
     def name(self) -> str:
@@ -69,6 +74,19 @@ class SourceStatus:
         return max((partition.seconds for partition in self.partitions), default=0.0)
 
     @property
+    def parts(self) -> dict[int, float]:
+        """Return the part of recent records by partition; empty for a source that has only one.
+
+        Equal parts before records arrive.
+        """
+        recent = {row.number: row.recent for row in self.partitions}
+        if recent.keys() <= {0}:
+            return {}
+        total = sum(recent.values())
+        equal = 1 / len(recent)
+        return {n: count / total if total else equal for n, count in recent.items()}
+
+    @property
     def shown(self) -> Sequence[PartitionStatus]:
         """Return the partitions that a page shows: of many those with a line or unread records."""
         if len(self.partitions) <= _SHOWN:
@@ -90,9 +108,14 @@ class SourceStatus:
 def source_status(stream: Stream) -> SourceStatus | None:
     """Return how far the source of a stream is read, None before the pipeline has asked for it.
 
-    Raises `Away` if Redis does not answer.
+    With the split nodes of its partitions. Raises `Away` if Redis does not answer.
     """
-    return source_statuses(stream.cluster.slug, [stream]).get(stream.pk)
+    status = source_statuses(stream.cluster.slug, [stream]).get(stream.pk)
+    if status is None:
+        return None
+    of = stream.assignment.of
+    rows = [replace(row, split=of(stream.pk, row.number)) for row in status.partitions]
+    return replace(status, partitions=rows)
 
 
 def source_statuses(slug: str, streams: Sequence[Stream]) -> dict[int, SourceStatus]:
@@ -109,7 +132,9 @@ def source_statuses(slug: str, streams: Sequence[Stream]) -> dict[int, SourceSta
 
 
 def _status(row: Mapping[str, Any]) -> SourceStatus:
-    partitions = [PartitionStatus(**partition) for partition in row["partitions"]]
+    # A driver of an earlier release writes no numbers.
+    partitions = [PartitionStatus(**{"number": partition["partition"], **partition})
+                  for partition in row["partitions"]]  # fmt: skip
     return SourceStatus(moment_of(row["clock_ms"]), row["error"], partitions)
 
 

@@ -15,6 +15,7 @@ from controlplane.wire.routing.actions import NodeState, TableDraft
 from controlplane.wire.routing.drop_rules import Edge
 from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.route import NO_AGGREGATOR, Route
+from controlplane.wire.routing.split_assignment import assigned
 from controlplane.wire.routing.table import RoutingTable
 from controlplane.wire.sources.kinds import source_from_json
 
@@ -134,9 +135,10 @@ def _routes(condition: Q, streams: dict[int, list[int]]) -> dict[int, Route]:
 
 
 def _read_streams(draft: TableDraft, streams: "Iterable[Stream]") -> None:
-    rows = streams.values_list("id", "split", "schema", "source")  # type: ignore[attr-defined]
-    for stream, split, row, source in rows:
+    columns = "id", "split", "partition_splits", "schema", "source"
+    for stream, split, partitions, row, source in streams.values_list(*columns):  # type: ignore[attr-defined]
         draft.splits[stream] = split
+        draft.partitions |= assigned([(stream, partitions)])
         if (schema := schema_of(row)) is not None:
             draft.schemas[stream] = schema
         if source:

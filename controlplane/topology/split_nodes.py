@@ -11,7 +11,13 @@ from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.nodes import MAX_CAPACITY
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing.actions import Action
-from controlplane.wire.routing.cluster_actions import AssignStream, SetSplitCapacity, SetSplitCount
+from controlplane.wire.routing.cluster_actions import (
+    AssignPartition,
+    AssignStream,
+    SetSplitCapacity,
+    SetSplitCount,
+)
+from controlplane.wire.routing.split_assignment import SourcePartition
 
 # The audit code of redirections.
 REDIRECT: Final = "streams.redirect"
@@ -50,11 +56,14 @@ def set_split_capacity(
 
 
 @retry_when_moved
-def redirect(actor: Actor, stream: Stream, split: int, reason: str = "") -> Stream:
+def redirect(
+    actor: Actor, stream: Stream, split: int, reason: str = "", partition: int | None = None
+) -> Stream:
     """Redirect a stream to a split node, which is opened if it has no stream.
 
-    The periodic admission may redirect it again, unless the stream is excluded from plans. Raises
-    `Forbidden`, `Invalid`.
+    `partition`: only one of its source, by number; None: of a source with several partitions, where
+    those begin to go round that were never redirected on their own. The periodic admission may
+    redirect it again, unless the stream is excluded from plans. Raises `Forbidden`, `Invalid`.
     """
     cluster = Cluster.objects.get(pk=stream.cluster_id)
     require_operator(actor, cluster)
@@ -62,13 +71,19 @@ def redirect(actor: Actor, stream: Stream, split: int, reason: str = "") -> Stre
     if not 0 <= split < most:
         raise Invalid({"split": [f"Must be from 0 to {most - 1}"]})
     stream.refresh_from_db()
-    if stream.split == split:
+    if partition is not None and not stream.source:
+        raise Invalid({"partition": ["Only a stream with a source has partitions"]})
+    place = SourcePartition(stream.pk, partition)
+    present, name = stream.assignment.of(*place), stream.name
+    if present == split:
         return stream
     actions: list[Action] = [AssignStream(stream.pk, split)]
+    if partition is not None:
+        actions, name = [AssignPartition(stream.pk, partition, split)], f"{place.text} of {name}"
     if split >= cluster.splits:
         actions.insert(0, SetSplitCount(split + 1))
-    summary = f"{stream.name} redirected from split node {stream.split} to {split}"
-    before, after = {"split": stream.split}, {"split": split}
+    summary = f"{name} redirected from split node {present} to {split}"
+    before, after = {"split": present}, {"split": split}
     change = TopologyChange(summary, REDIRECT, stream.name, reason, before, after, stream.pk)
     apply(cluster, actions, change, actor=actor)
     stream.refresh_from_db()

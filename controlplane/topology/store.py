@@ -35,6 +35,7 @@ from controlplane.wire.routing.actions import NodeState, TableDraft
 from controlplane.wire.routing.drop_rules import INPUT, Edge
 from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.route import NO_AGGREGATOR, Route, TaskRange
+from controlplane.wire.routing.split_assignment import SourcePartition
 
 T = TypeVar("T", bound=Hashable)
 # Columns of a cluster, by the parts of its routing table.
@@ -269,18 +270,22 @@ def _delete_streams(streams: Collection[int], writer: Writer) -> None:
 
 
 def _write_splits(before: TableDraft, after: TableDraft, writer: Writer) -> None:
-    """Write the changed split nodes of streams, and that they were redirected."""
+    """Write the changed split nodes of streams and partitions, and that they were redirected."""
     splits = {id_: split for id_, split in after.splits.items() if before.splits.get(id_) != split}
     _update(Stream.objects.all(), splits, lambda split: {"split": split})
-    now = timezone.now()
+    changed = {place for place, _ in before.partitions.items() ^ after.partitions.items()}
+    for stream in {place.stream for place in changed}:
+        own = {str(p.partition): s for p, s in after.partitions.items() if p.stream == stream}
+        Stream.objects.filter(pk=stream).update(partition_splits=own)
+    now, old, new = timezone.now(), before.assignment, after.assignment
     Redirection.objects.bulk_create(
         Redirection(
-            stream_id=stream, at=now, source=before.splits[stream], target=split,
-            version=writer.version, actor=writer.actor,
+            stream_id=place.stream, partition=place.partition, at=now, source=old.of(*place),
+            target=new.of(*place), version=writer.version, actor=writer.actor,
             reason=(writer.reason or writer.summary)[:300],
         )
-        for stream, split in splits.items()
-        if stream in before.splits
+        for place in (*map(SourcePartition, splits), *sorted(changed))
+        if place.stream in before.splits.keys() & after.splits and old.of(*place) != new.of(*place)
     )  # fmt: skip
 
 

@@ -204,12 +204,12 @@ MEASURES: Final = (
     ),
     Term(
         "open split nodes",
-        "The split nodes that read at least one stream.",
+        "The split nodes that read at least one stream or source partition.",
         ("Open split nodes",),
     ),
     Term(
         "redirected streams",
-        "The streams that the plan assigns to another split node.",
+        "The streams and source partitions that the plan assigns to another split node.",
         ("Redirected streams",),
     ),
     Term(

@@ -16,7 +16,8 @@ WORDS: Final = (
     ),
     Term(
         "split node",
-        "An input partition of the application; it reads the streams assigned to it.",
+        "An input partition of the application; it reads the streams, and the partitions of "
+        "sources, that are assigned to it.",
         ("Split node",),
     ),
     Term(

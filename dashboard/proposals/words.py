@@ -14,6 +14,7 @@ _OBSTACLES: Final[Mapping[str, str]] = {
 KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "move_tasks": ("move", "Query moves"),
     "assign_stream": ("redirect", "Stream redirects"),
+    "assign_partition": ("redirect", "Partition redirects"),
     "set_drop_rule": ("drop", "Drop rules"),
     "set_ladder": ("ladder", "Shedding plan"),
     "set_key_grouping": ("group", "Key grouping"),

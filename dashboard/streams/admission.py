@@ -23,6 +23,7 @@ from controlplane.planners.admission.outlook import StreamOutlook, measured_char
 from controlplane.planners.admission.split_nodes import SplitNodeRow, split_node_table
 from controlplane.planners.admission.what_if import SplitNodeReplay, WhatIf, admit
 from controlplane.topology import characteristics, split_nodes
+from controlplane.wire.routing.split_assignment import SourcePartition
 from dashboard.dialog_forms import cluster_dialog, faults_by_field
 from dashboard.forms import number_or, optional, read, whole
 from dashboard.guards import PageRequest, cluster_page
@@ -154,9 +155,12 @@ def redirect_stream(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Redirect a stream to another split node."""
     require_operator(request.actor, cluster)
     stream = stream_by_id(cluster, pk).stream
-    target = read(request.POST, split=whole)["split"]
-    split_nodes.redirect(request.actor, stream, target, request.POST.get("reason", ""))
-    return f"{stream.name} is read by split node {target} from the next micro-batch on."
+    values = read(request.POST, split=whole, partition=optional(whole, None))
+    target, partition, reason = values["split"], values["partition"], request.POST.get("reason", "")
+    split_nodes.redirect(request.actor, stream, target, reason, partition)
+    place, name = SourcePartition(pk, partition), stream.name
+    name = name if partition is None else f"{place.text.capitalize()} of {name}"
+    return f"{name} is read by split node {target} from the next micro-batch on."
 
 
 @cluster_change("streams")

@@ -150,12 +150,12 @@ def _topic(stream: Stream) -> SourceStatus | None:
 
 def _change(report: StreamReport, item: SplitNodeChange) -> dict[str, Any]:
     """Return a split node with the widths of its bars, in % of its capacity."""
-    row, stream, target = item.row, report.stream, report.planned.target
-    role = ""
-    if row.index == stream.split:
-        role = "reads it" if target is None else "leaves"
-    elif row.index == target:
+    row, targets, role = item.row, report.planned.targets, ""
+    if row.index in targets:
         role = "planned"
+    elif row.index in report.shares:
+        # Of a stream with several partitions, others stay.
+        role = "leaves" if targets and len(report.shares) == 1 else "reads it"
     return {
         "row": row,
         "after": item.after,

@@ -31,7 +31,7 @@ def headline(report: StreamReport) -> Headline:
 
 def _forecast(report: StreamReport) -> Headline:
     """Return when the forecast of a stream exceeds its split node, and the plan."""
-    outlook, own, split = report.outlook, report.own, report.stream.split
+    outlook, own, split = report.outlook, report.own, report.own.index
     if outlook is None:
         return Headline(
             "No record has arrived yet.",
@@ -66,10 +66,11 @@ def _forecast(report: StreamReport) -> Headline:
 def _plan(report: StreamReport) -> str:
     """Return what is planned for the stream, as the end of a sentence."""
     planned = report.planned
-    if planned.target is not None:
-        return f"a redirect to split node {planned.target} is planned"
+    if planned.targets:
+        nodes = " and ".join(map(str, sorted(planned.targets)))
+        return f"a redirect to split node {nodes} is planned"
     if planned.redirected:
-        others = "1 other stream" if planned.redirected == 1 else f"{planned.redirected} others"
+        others = "1 other" if planned.redirected == 1 else f"{planned.redirected} others"
         return f"redirects of {others} are planned"
     return "no redirect is planned"
 
@@ -85,7 +86,8 @@ def tiles(report: StreamReport) -> list[Tile]:
     rate = stream.rate
     grade = str(LOAD.grade(own.share)) if own.share is not None else ""
     shown_grade = grade if grade in ("warn", "bad") else ""
-    part = rate / own.capacity if rate is not None and own.capacity else None
+    own_rate = None if rate is None else rate * report.shares[own.index]
+    part = own_rate / own.capacity if own_rate is not None and own.capacity else None
     shown = [
         Tile("Rate", numbers.compact(rate), "/s", "moving average of 2 min",
              "" if left is None else f"left for it: {numbers.compact(left)}/s",

@@ -166,6 +166,9 @@ def _streams(draw: st.DrawFn, name: str, splits: int) -> dict[str, Any]:
     return {
         "name": name, "title": draw(TEXTS), "declared_rate": draw(RATES),
         "rate": draw(RATES), "split": draw(st.integers(0, splits - 1)),
+        "partition_splits": draw(st.dictionaries(
+            st.sampled_from(["0", "12", "10003"]), st.integers(0, splits - 1),
+        )),
         "schema": REPORTS.to_json(), "meta": draw(st.dictionaries(TEXTS, JSON, max_size=2)),
         "characteristics": draw(st.one_of(st.none(), _characteristics())),
     }  # fmt: skip

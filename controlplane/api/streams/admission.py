@@ -50,13 +50,17 @@ class CharacteristicsOut(Schema):
 
 
 class RedirectIn(ReasonIn):
-    """The split node that is to read the stream."""
+    """The split node that is to read the stream, or one partition of its source, by number."""
 
     split: int = Field(ge=0)
+    partition: int | None = Field(None, ge=0, lt=2**31)
 
 
-class RedirectionOut(columns_of(Redirection, "at source target version reason actor")):  # type: ignore[misc]
-    """A redirection; version: the first routing version with the new split node."""
+class RedirectionOut(columns_of(Redirection, "at source target partition version reason actor")):  # type: ignore[misc]
+    """A redirection; version: the first routing version with the new split node.
+
+    partition: of the stream's source, null: the stream.
+    """
 
 
 class OutlookOut(fields_of(StreamOutlook)):  # type: ignore[misc]
@@ -106,7 +110,7 @@ def declare_characteristics(
 def redirect_stream(request: HttpRequest, slug: str, stream: str, body: RedirectIn) -> Any:
     """Redirect a stream to a split node, which is opened if it has no stream."""
     actor, row = caller(request), stream_by_key(cluster_of(request), stream)
-    return _row(redirect(actor, row, body.split, body.reason))
+    return _row(redirect(actor, row, body.split, body.reason, body.partition))
 
 
 @router.get("/{slug}/streams/{stream}/redirections", response=list[RedirectionOut])

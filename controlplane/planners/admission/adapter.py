@@ -13,7 +13,9 @@ from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanReq
 from controlplane.planning.measures import Better, Measure, Unit
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.figures import ARRIVALS_PERIOD_S
-from controlplane.wire.routing.cluster_actions import AssignStream
+from controlplane.wire.routing.actions import TableDraft
+from controlplane.wire.routing.cluster_actions import AssignPartition, AssignStream, SetSplitCount
+from controlplane.wire.routing.split_assignment import SplitAssignment
 
 NO_STREAM: Final = "The cluster has no stream, so there is nothing to assign"
 
@@ -35,7 +37,7 @@ def plan_admission(request: PlanRequest) -> PlannerResult:
     excluded = [int(subject) for kind, subject in snapshot.excluded if kind == "stream"]
     split, plan = plan_with_room(
         lambda problem: request.algorithm.solve(problem, request.own, request.progress),
-        given, snapshot.splits, outlook, fixed=excluded,
+        given, snapshot.assignment, outlook, fixed=excluded,
     )  # fmt: skip
     return PlannerResult(actions_of(split, plan, snapshot.split_count))
 
@@ -47,26 +49,34 @@ def outlook_of(parameters: Any) -> Outlook:
     )
 
 
-def _splits_after(snapshot: ClusterSnapshot, plan: Any) -> dict[int, int]:
-    """Return the split node of each stream after a plan."""
-    splits = dict(snapshot.splits)
+def _after(snapshot: ClusterSnapshot, plan: Any) -> SplitAssignment:
+    """Return the split nodes of streams and partitions after a plan."""
+    draft = TableDraft(
+        splits=dict(snapshot.splits),
+        partitions=dict(snapshot.partitions),
+        split_count=snapshot.split_count,
+    )
     for planned in plan:
-        if isinstance(planned.action, AssignStream):
-            splits[planned.action.stream] = planned.action.split
-    return splits
+        if isinstance(planned.action, AssignStream | AssignPartition | SetSplitCount):
+            planned.action.apply_to(draft)
+    return draft.assignment
 
 
 def _split_nodes(snapshot: ClusterSnapshot, _: Any, plan: Any) -> int | None:
-    if snapshot.input(AdmissionInput) is None:
+    given = snapshot.input(AdmissionInput)
+    if given is None:
         return None
-    return len(set(_splits_after(snapshot, plan).values()))
+    shares = given.reading(_after(snapshot, plan)).shares()
+    return len({split for own in shares.values() for split in own})
 
 
 def _redirected(snapshot: ClusterSnapshot, _: Any, plan: Any) -> int | None:
-    if snapshot.input(AdmissionInput) is None:
+    given = snapshot.input(AdmissionInput)
+    if given is None:
         return None
-    after = _splits_after(snapshot, plan)
-    return sum(after[stream] != split for stream, split in snapshot.splits.items())
+    before, after = given.reading(snapshot.assignment), _after(snapshot, plan)
+    partitions = (place for stream in snapshot.splits for place in before.partitions(stream))
+    return sum(after.of(*place) != snapshot.assignment.of(*place) for place in partitions)
 
 
 def _split_overload(snapshot: ClusterSnapshot, _: Any, plan: Any) -> float | None:
@@ -74,7 +84,7 @@ def _split_overload(snapshot: ClusterSnapshot, _: Any, plan: Any) -> float | Non
     given = snapshot.input(AdmissionInput)
     if given is None or not given.capacity:
         return None
-    loads = split_loads(given, _splits_after(snapshot, plan), expected_rates(given))
+    loads = split_loads(given, _after(snapshot, plan), expected_rates(given))
     return float(sum(max(0.0, float(load.max()) - given.capacity) for load in loads.values()))
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from controlplane.catalog.streams import splits_of
+from controlplane.catalog.split_reading import reading_of
 from controlplane.models import Cluster
 from controlplane.planners.admission.adapter import SPLIT_OVERLOAD
 from controlplane.planners.admission.observation import read_input
@@ -16,14 +16,13 @@ def measured(cluster: Cluster, since: datetime) -> Mapping[str, float]:
 
     Nothing if their capacity is not known.
     """
-    given, splits = read_input(cluster), splits_of(cluster)
+    given, shares = read_input(cluster), reading_of(cluster).shares()
     if not given.capacity:
         return {}
     periods = max(1, int((timezone.now() - since).total_seconds() / given.seconds))
     loads: dict[int, float] = {}
     for stream in given.streams:
         known = [rate for rate in stream.rates[-periods:] if rate is not None]
-        if known and stream.id in splits:
-            split = splits[stream.id]
-            loads[split] = loads.get(split, 0.0) + sum(known) / len(known)
+        for split, part in shares.get(stream.id, {}).items() if known else ():
+            loads[split] = loads.get(split, 0.0) + part * sum(known) / len(known)
     return {SPLIT_OVERLOAD.name: sum(max(0.0, load - given.capacity) for load in loads.values())}

@@ -24,7 +24,7 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.telemetry.arrivals import PERIOD_S, counted_until
 from controlplane.telemetry.series import start_of
-from controlplane.wire.routing.cluster_actions import AssignStream
+from controlplane.wire.routing.split_assignment import SourcePartition, SplitShares
 
 # Forecast periods: those of the near outlook, and the time until the next computation.
 PERIODS: Final = 18
@@ -43,7 +43,8 @@ class ClusterForecast:
 
     `starts_at`: the start of the first period, None before the first record; `capacity`: records/s
     of each split node, 0 if it is not known. `streams` int64[s], ascending; `expected` float32[s,
-    k]: records/s. `moves`: the target of each stream that the policy's strategy would redirect.
+    k]: records/s. `moves`: the target of each partition that the policy's strategy would redirect,
+    of which a stream of the log is one.
     """
 
     computed_at: datetime
@@ -52,22 +53,25 @@ class ClusterForecast:
     capacity: float
     streams: Ints
     expected: Floats
-    moves: Mapping[int, int]
+    moves: Mapping[SourcePartition, int]
 
     def split_loads(
-        self, splits: Mapping[int, int], starts: Sequence[datetime] = ()
+        self, shares: SplitShares, starts: Sequence[datetime] = ()
     ) -> dict[int, Floats]:
         """Return the records/s of each open split node, float64[k].
 
-        `splits`: the split node of each stream. `starts`: of the periods, by default the first ones
-        that plans are made for; later than the last forecast period, its rates are returned.
+        `starts`: of the periods, by default the first ones that plans are made for; later than the
+        last forecast period, its rates are returned.
         """
-        rates = self._rates(starts)
-        owners = np.array([splits.get(stream, -1) for stream in self.streams.tolist()], np.int64)
+        read = [(place, index, part) for place, stream in enumerate(self.streams.tolist())
+                for index, part in shares.get(stream, {}).items()]  # fmt: skip
+        if not read:
+            return {}
+        places, splits, parts = (np.array(column) for column in zip(*read, strict=True))
+        rates = self._rates(starts)[places] * parts[:, None]
         return {
-            index: rates[owners == index].sum(axis=0, dtype=np.float64)
-            for index in np.unique(owners).tolist()
-            if index >= 0
+            index: rates[splits == index].sum(axis=0, dtype=np.float64)
+            for index in np.unique(splits).tolist()
         }
 
     def of(self, stream: int, starts: Sequence[datetime]) -> Floats:
@@ -79,17 +83,20 @@ class ClusterForecast:
         return rates
 
     def left_for(
-        self, stream: int, splits: Mapping[int, int], starts: Sequence[datetime]
+        self, stream: int, shares: SplitShares, starts: Sequence[datetime]
     ) -> Floats | None:
-        """Return what the other streams of its split node leave of its capacity, float64[k].
+        """Return the rate for which the other streams of its split nodes leave room, float64[k].
 
         None if the capacity is not known.
         """
         if not self.capacity:
             return None
-        beside = self.split_loads(splits, starts).get(splits[stream])
-        others = 0.0 if beside is None else beside - self.of(stream, starts)
-        left: Floats = self.capacity - np.zeros(len(starts)) - others
+        loads, own = self.split_loads(shares, starts), self.of(stream, starts)
+        nothing = np.zeros(len(starts))
+        left: Floats = np.min(
+            [(self.capacity - loads.get(split, nothing)) / part + own
+             for split, part in shares[stream].items() if part], axis=0,
+        )  # fmt: skip
         return left
 
     def _rates(self, starts: Sequence[datetime]) -> Floats:
@@ -133,7 +140,8 @@ def store_forecast(cluster: Cluster, policy: PolicySettings, now: datetime) -> C
         defaults={
             "computed_at": now, "starts_at": computed.starts_at, "seconds": computed.seconds,
             "capacity": computed.capacity, "basis": _basis(cluster, policy),
-            "moves": sorted(computed.moves.items()), "data": _packed(computed),
+            "moves": [[*place, target] for place, target in computed.moves.items()],
+            "data": _packed(computed),
         },
     )  # fmt: skip
     return computed
@@ -157,14 +165,14 @@ def _computed(
     )  # fmt: skip
 
 
-def _moves(cluster: Cluster, policy: PolicySettings, given: AdmissionInput) -> dict[int, int]:
-    """Return the target of each stream that the strategy would redirect now."""
+def _moves(
+    cluster: Cluster, policy: PolicySettings, given: AdmissionInput
+) -> Mapping[SourcePartition, int]:
+    """Return the target of each partition that the strategy would redirect now."""
     try:
-        planned = plan_redirections(cluster, policy, given)
+        return plan_redirections(cluster, policy, given).moves
     except Conflict:
         return {}
-    actions = (action for action in planned.actions if isinstance(action, AssignStream))
-    return {action.stream: action.split for action in actions}
 
 
 def _newest(cluster: Cluster) -> datetime | None:
@@ -206,5 +214,5 @@ def _unpacked(row: StoredForecast) -> ClusterForecast:
     rates: Any = np.frombuffer(data, "<f4", count * PERIODS, 8 * count).reshape(count, PERIODS)
     return ClusterForecast(
         row.computed_at, row.starts_at, row.seconds, row.capacity, streams.astype(np.int64), rates,
-        {int(stream): int(target) for stream, target in row.moves},
+        {SourcePartition(*place): target for *place, target in row.moves},
     )  # fmt: skip

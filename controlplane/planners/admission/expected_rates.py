@@ -1,6 +1,5 @@
 """The expected rates of streams as measures before and after a plan read them."""
 
-from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 from algorithms.vocabulary import Floats
 from controlplane.planners.admission.inputs import AdmissionInput
 from controlplane.planners.admission.problem import Outlook, predictions
+from controlplane.wire.routing.split_assignment import SplitAssignment
 
 
 def expected_rates(given: AdmissionInput) -> Floats:
@@ -19,16 +19,17 @@ def expected_rates(given: AdmissionInput) -> Floats:
 
 
 def split_loads(
-    given: AdmissionInput, splits: Mapping[int, int], expected: Floats
+    given: AdmissionInput, assignment: SplitAssignment, expected: Floats
 ) -> dict[int, Floats]:
     """Return the records/s of each open split node in the next periods, float64[k].
 
-    `splits`: the split node of each stream; `expected` float64[s, k]: the rates of the streams.
+    `expected` float64[s, k]: the rates of the streams.
     """
     loads: dict[int, Floats] = {}
+    shares = given.reading(assignment).shares()
     for stream, rates in zip(given.streams, expected, strict=True):
-        index = splits[stream.id]
-        loads[index] = loads[index] + rates if index in loads else rates
+        for index, part in shares[stream.id].items():
+            loads[index] = loads.get(index, 0.0) + part * rates
     return loads
 
 

@@ -7,13 +7,15 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from pydantic import BeforeValidator
 
 from controlplane.formats.json_values import JsonValue
+from controlplane.wire.routing.split_assignment import SplitAssignment, SplitReading
 
 
 class AdmittedStream(NamedTuple):
     """A stream of a cluster.
 
     `rates`: records/s of the past periods, oldest first, None: not known; `characteristics`: a
-    `StreamMetadata` as JSON; `forecaster`: a `ForecasterChoice` as JSON.
+    `StreamMetadata` as JSON; `forecaster`: a `ForecasterChoice` as JSON. `parts`: of a source with
+    several partitions, the part of its records that arrives in each.
     """
 
     id: int
@@ -21,6 +23,7 @@ class AdmittedStream(NamedTuple):
     rates: Sequence[float | None]
     characteristics: Mapping[str, Any]
     forecaster: Mapping[str, Any]
+    parts: Sequence[tuple[int, float]] = ()
 
 
 class AggregatedQuery(NamedTuple):
@@ -63,6 +66,10 @@ class AdmissionInput(JsonValue):
     costs: MeasuredCosts = MeasuredCosts()
     queries: Sequence[AggregatedQuery] = ()
     room: float = 0.0
+
+    def reading(self, assignment: SplitAssignment) -> SplitReading:
+        """Return which part of each stream the split nodes of an assignment read."""
+        return SplitReading(assignment, {s.id: dict(s.parts) for s in self.streams if s.parts})
 
     def to_json(self) -> dict[str, Any]:
         """Return the input as JSON values."""

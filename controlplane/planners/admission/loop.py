@@ -95,8 +95,7 @@ def _act(
         return LoopDecision("execution_running", number, limit, text, proposal=situation.running)
     if situation.blackout_until is not None:
         return LoopDecision("blackout", number, limit, f"{text}; blackout: {situation.blackout}")
-    count = planned.redirected
-    summary = f"{count} {'stream' if count == 1 else 'streams'} redirected: {text}"
+    summary = f"{planned.text} redirected: {text}"
     try:
         apply_redirections(cluster, planned, summary)
     except VersionMoved:

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from algorithms.admission.planner import PARALLELISM
 from algorithms.vocabulary import Floats
+from controlplane.catalog.split_reading import partition_parts
 from controlplane.models import Cluster, Query, QueryStream, Stream
 from controlplane.planners.admission.adapter import NO_STREAM
 from controlplane.planners.admission.inputs import (
@@ -60,13 +61,14 @@ def read_input(cluster: Cluster, now: datetime | None = None) -> AdmissionInput:
     queries = _aggregated_queries(cluster)
     newest = rates[:, -int(PRESENT.total_seconds() / PERIOD_S) :]
     known = dict(zip(ids, newest, strict=True))
+    parts = partition_parts(cluster)
     return AdmissionInput(
         seconds=PERIOD_S,
         capacity=split_capacity(cluster, batches),
         latency=_latency(batches),
         streams=[
             AdmittedStream(pk, name, row, _declared(_parsed(characteristics), declared),
-                           dict(_parsed(forecaster)))
+                           dict(_parsed(forecaster)), list(parts.get(pk, {}).items()))
             for (pk, name, characteristics, forecaster, declared), row in zip(
                 streams, _known(rates), strict=True
             )

@@ -1,6 +1,6 @@
 """The outlook of a stream: past rates, forecast with interval, and expectation with meta-data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -10,13 +10,14 @@ import numpy as np
 from algorithms.admission.measured import MeasuredCharacteristics, measured
 from algorithms.admission.metadata import StreamMetadata
 from algorithms.vocabulary import Floats
-from controlplane.catalog.streams import splits_of
+from controlplane.catalog.split_reading import reading_of
 from controlplane.models import Stream
 from controlplane.planners.admission.cluster_forecast import ClusterForecast, cluster_forecast
 from controlplane.planners.admission.forecaster import ForecasterChoice, Forecasts, forecasts
 from controlplane.planners.admission.observation import input_of_stream, known_periods
 from controlplane.planners.admission.problem import Outlook, predictions
 from controlplane.telemetry.arrivals import PERIOD_S, history
+from controlplane.wire.routing.split_assignment import SplitShares
 
 # Future periods that are shown: two minutes.
 HORIZON: Final = 12
@@ -47,9 +48,9 @@ class RateForecast:
 class StreamOutlook(RateForecast):
     """The next periods of a stream, records/s.
 
-    `expected`: with the characteristics. `choice`: the forecaster. `left`: what the other streams
-    of its split node are expected to leave of its capacity in the next periods, None: its capacity
-    is not known; `others_at`: when the forecast of the other streams was computed.
+    `expected`: with the characteristics. `choice`: the forecaster. `left`: the rate for which the
+    other streams of its split nodes are expected to leave room in the next periods, None: their
+    capacity is not known; `others_at`: when the forecast of the other streams was computed.
     """
 
     expected: Sequence[float]
@@ -68,15 +69,15 @@ class StreamOutlook(RateForecast):
 
 def outlook_of(
     stream: Stream, horizon: int = HORIZON, forecast: ClusterForecast | None = None,
-    splits: Mapping[int, int] | None = None,
+    shares: SplitShares | None = None,
 ) -> StreamOutlook | None:  # fmt: skip
     """Return the outlook of a stream, None before its first record.
 
-    `forecast`: that of all streams of its cluster, `splits`: the split node of each; if they were
-    read before.
+    `forecast`: that of all streams of its cluster, `shares`: which split nodes read them; if they
+    were read before.
     """
-    splits = splits_of(stream.cluster) if splits is None else splits
-    known = history(stream.cluster, known_periods(len(splits)), PERIOD_S, [stream.pk])
+    shares = reading_of(stream.cluster).shares() if shares is None else shares
+    known = history(stream.cluster, known_periods(len(shares)), PERIOD_S, [stream.pk])
     rates = known.of(stream.pk)
     if np.isnan(rates).all():
         return None
@@ -86,7 +87,7 @@ def outlook_of(
     last = known.starts[-1]
     next_starts = [last + timedelta(seconds=known.seconds * k) for k in range(1, horizon + 1)]
     others = forecast or cluster_forecast(stream.cluster)
-    left = others.left_for(stream.pk, splits, next_starts)
+    left = others.left_for(stream.pk, shares, next_starts)
     expected = predictions(input_of_stream(stream, rates), Outlook(horizon)).expected[0]
     return StreamOutlook(
         seconds=known.seconds,

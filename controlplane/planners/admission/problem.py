@@ -1,9 +1,10 @@
 """The admission problem of a snapshot, and the actions of its plans."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import count, islice
+from statistics import mode
 from typing import Any, Final
 
 import numpy as np
@@ -27,12 +28,16 @@ from controlplane.planners.admission.forecaster import (
 )
 from controlplane.planners.admission.inputs import AdmissionInput, AdmittedStream
 from controlplane.wire.routing.actions import Action
-from controlplane.wire.routing.cluster_actions import AssignStream, SetSplitCount
+from controlplane.wire.routing.cluster_actions import AssignPartition, AssignStream, SetSplitCount
+from controlplane.wire.routing.split_assignment import SourcePartition, SplitAssignment
 
 NO_CAPACITY: Final = (
     "The capacity of the split nodes is neither declared nor measured: declare it, or wait until"
     " records arrive"
 )
+
+# Partitions of a stream that plans redirect one by one: those of a stream with more go round.
+MOST_PARTITIONS: Final = 256
 
 
 @dataclass(frozen=True)
@@ -51,16 +56,19 @@ class Outlook:
 
 @dataclass(frozen=True, eq=False)
 class SplitProblem:
-    """The problem of a cluster, and the split nodes and streams that its positions refer to.
+    """The problem of a cluster, and the split nodes and partitions that its positions refer to.
 
-    `splits`: the index of each open split node; `streams`: the id of each stream that may move;
-    `held`: the indices with a stream that stays.
+    `splits`: the index of each open split node; `partitions`: each one that may move, of which a
+    stream of the log has one; `held`: the indices with one that stays. `kept`: the split node of
+    partitions that stay. `assignment`: the present one.
     """
 
     problem: AdmissionProblem
     splits: Sequence[int]
-    streams: Sequence[int]
+    partitions: Sequence[SourcePartition]
     held: frozenset[int]
+    kept: Mapping[SourcePartition, int]
+    assignment: SplitAssignment
 
     @property
     def is_overloaded(self) -> bool:
@@ -135,49 +143,70 @@ def _first_rates(metadata: Sequence[StreamMetadata], last: Floats) -> Floats:
 
 def split_problem(
     given: AdmissionInput,
-    splits: Mapping[int, int],
+    assignment: SplitAssignment,
     outlook: Outlook,
     *,
     fixed: Iterable[int] = (),
     cut: bool = False,
 ) -> SplitProblem:
-    """Return the problem of one optimisation period.
+    """Return the problem of one optimisation period, whose streams are partitions of sources.
 
-    `splits`: the split node of each stream, `NEW` for none yet; `fixed`: ids of streams that stay,
-    which take capacity of their split nodes. `cut`: predict at most the capacity of a split node
-    instead of raising `StreamTooLarge`. Raises `Conflict` no_capacity.
+    `assignment`: a stream without a split node has `NEW`; `fixed`: ids of streams that stay, which
+    take capacity of their split nodes. `cut`: predict at most the capacity of a split node instead
+    of raising `StreamTooLarge`. Raises `Conflict` no_capacity.
     """
     if not given.capacity:
         raise Conflict("no_capacity", NO_CAPACITY)
-    every = predictions(given, outlook)
-    if cut:
-        every = _cut(every, given.capacity)
-    ids = [stream.id for stream in given.streams]
-    staying = set(fixed)
-    movable = np.array([stream not in staying for stream in ids], np.bool_)
-    open_ = sorted({splits[stream] for stream in ids} - {NEW})
-    place = {index: number for number, index in enumerate(open_)}
-    owner = np.array([place.get(splits[stream], NEW) for stream in ids], np.int64)
+    reading = given.reading(assignment)
+    known = [reading.partitions(stream.id) for stream in given.streams]
+    every = _divided(predictions(given, outlook), [list(parts.values()) for parts in known])
+    every = _cut(every, given.capacity) if cut else every
+    ids = [place for parts in known for place in parts]
+    splits = {place: assignment.of(*place) for place in ids}
+    large = {stream.id for stream in given.streams if len(stream.parts) > MOST_PARTITIONS}
+    staying = large.union(fixed)
+    movable = np.array([place.stream not in staying for place in ids], np.bool_)
+    moving = [place for place in ids if place.stream not in staying]
+    open_ = sorted(set(splits.values()) - {NEW})
+    place_of = {index: number for number, index in enumerate(open_)}
+    owner = np.array([place_of.get(splits[place], NEW) for place in ids], np.int64)
     capacities = np.full(len(open_), given.capacity)
     np.subtract.at(capacities, owner[~movable], every.expected.max(axis=1)[~movable])
     problem = AdmissionProblem(
-        given.capacity,
-        np.maximum(capacities, 0.0),
-        owner[movable],
-        _rows(every, movable),
-        latency=_latency(given, open_),
-        stream_names=[s.name for s, moves in zip(given.streams, movable, strict=True) if moves],
+        given.capacity, np.maximum(capacities, 0.0), owner[movable], _rows(every, movable),
+        latency=_latency(given, open_), stream_names=_names(given, moving),
         node_names=[str(index) for index in open_],
+    )  # fmt: skip
+    kept = {place: split for place, split in splits.items() if place.stream in staying}
+    held = frozenset({*kept.values(), *(assignment.splits[stream] for stream, _ in kept)})
+    kept = {place: split for place, split in kept.items() if place.stream not in large}
+    return SplitProblem(problem, open_, moving, held, kept, assignment)
+
+
+def _names(given: AdmissionInput, partitions: Sequence[SourcePartition]) -> list[str]:
+    names = {stream.id: stream.name for stream in given.streams}
+    return [names[place.stream] if place.partition is None
+            else f"{place.text} of {names[place.stream]}" for place in partitions]  # fmt: skip
+
+
+def _divided(every: Predictions, parts: Sequence[Sequence[float]]) -> Predictions:
+    """Return the predictions of partitions; `parts`: of each stream's rate."""
+    rows = np.repeat(np.arange(len(parts)), [len(own) for own in parts])
+    factors = np.array([part for own in parts for part in own])
+    result = _rows(every, rows)
+    return replace(
+        result,
+        average=result.average * factors,
+        forecast=result.forecast * factors[:, None],
+        expected=result.expected * factors[:, None],
+        cycle=None if result.cycle is None else result.cycle * factors[:, None],
     )
-    streams = [stream for stream, moves in zip(ids, movable.tolist(), strict=True) if moves]
-    held = frozenset(splits[stream] for stream in ids if stream in staying)
-    return SplitProblem(problem, open_, streams, held)
 
 
 def plan_with_room(
     solve: Callable[[AdmissionProblem], AdmissionPlan],
     given: AdmissionInput,
-    splits: Mapping[int, int],
+    assignment: SplitAssignment,
     outlook: Outlook,
     *,
     fixed: Iterable[int] = (),
@@ -188,13 +217,13 @@ def plan_with_room(
     Only an overload, or a split node less, is a reason for redirections. See `split_problem`.
     """
     fixed = list(fixed)
-    split = split_problem(given, splits, outlook, fixed=fixed, cut=cut)
+    split = split_problem(given, assignment, outlook, fixed=fixed, cut=cut)
     plan = solve(split.problem)
     if not len(plan.redirected) or not given.room:
         return split, plan
     smaller = replace(given, capacity=(1 - given.room) * given.capacity)
     try:
-        roomy = solve(split_problem(smaller, splits, outlook, fixed=fixed, cut=cut).problem)
+        roomy = solve(split_problem(smaller, assignment, outlook, fixed=fixed, cut=cut).problem)
     except StreamTooLarge:
         return split, plan
     if split.is_overloaded or roomy.nodes - len(roomy.closed) < len(split.splits):
@@ -225,23 +254,62 @@ def _cut(every: Predictions, capacity: float) -> Predictions:
     )
 
 
+def moves_of(split: SplitProblem, plan: AdmissionPlan) -> dict[SourcePartition, int]:
+    """Return the split node of each redirected partition; a new one has the lowest free index."""
+    targets = _targets(split, plan)
+    return {split.partitions[place]: targets[place] for place in plan.redirected.tolist()}
+
+
+def _targets(split: SplitProblem, plan: AdmissionPlan) -> list[int]:
+    more = plan.nodes - len(split.splits)
+    free = islice((index for index in count() if index not in split.splits), more)
+    labels: Ints = np.array([*split.splits, *free], np.int64)
+    result: list[int] = labels[plan.assignment].tolist()
+    return result
+
+
 def actions_of(split: SplitProblem, plan: AdmissionPlan, present: int) -> list[Action]:
     """Return the actions of a plan; `present`: the number of split nodes of the cluster.
 
-    A new split node has the lowest free index. The number of split nodes grows before streams are
-    redirected, and shrinks after it.
+    The number of split nodes grows before partitions are redirected, and shrinks after it.
     """
-    more = plan.nodes - len(split.splits)
-    free = islice((index for index in count() if index not in split.splits), more)
-    labels = [*split.splits, *free]
-    targets: Ints = np.array(labels, np.int64)[plan.assignment]
-    moves: list[Action] = [
-        AssignStream(split.streams[stream], int(targets[stream]))
-        for stream in plan.redirected.tolist()
-    ]
-    if not moves:
+    if not len(plan.redirected):
         return []
-    needed = 1 + max({*targets.tolist(), *split.held}, default=0)
+    targets = dict(zip(split.partitions, _targets(split, plan), strict=True))
+    used = {*targets.values(), *split.held}
+    needed = 1 + max(used)
+    after = _streams_after(split.assignment.splits, targets, used)
+    moves: list[Action] = [
+        AssignStream(stream, target)
+        for stream, target in after.items()
+        if split.assignment.splits[stream] != target
+    ]
+    # Where the others go round changes with the number of split nodes, too.
+    default = SplitAssignment(
+        {**split.assignment.splits, **after}, split.assignment.partitions, needed
+    )
+    moves += [
+        AssignPartition(*place, target)
+        for place, target in (split.kept | targets).items()
+        if place.partition is not None and default.of(*place) != target
+    ]
     if needed > present:
         return [SetSplitCount(needed), *moves]
     return [*moves, SetSplitCount(needed)] if needed < present else moves
+
+
+def _streams_after(
+    splits: Mapping[int, int], targets: Mapping[SourcePartition, int], used: Collection[int]
+) -> dict[int, int]:
+    """Return the split nodes of streams.
+
+    That of one with several partitions stays if it is open, else it is one that reads the most.
+    """
+    of_stream: dict[int, list[int]] = {}
+    for place, target in targets.items():
+        of_stream.setdefault(place.stream, []).append(target)
+    several = {place.stream for place in targets if place.partition is not None}
+    return {
+        stream: splits[stream] if stream in several and splits[stream] in used else mode(own)
+        for stream, own in of_stream.items()
+    }

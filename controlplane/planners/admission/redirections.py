@@ -1,6 +1,6 @@
-"""Redirections of streams: planned for the next period, applied, and as they were."""
+"""Redirections of partitions: planned for the next period, applied, and as they were."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -8,16 +8,18 @@ import numpy as np
 from django.utils import timezone
 
 from algorithms.admission.planner import PLANNER
-from algorithms.admission.problem import AdmissionPlan
+from algorithms.admission.problem import AdmissionPlan, AdmissionProblem
 from controlplane.access.roles import Automatic
-from controlplane.catalog.streams import splits_of
+from controlplane.catalog.split_reading import assignment_of
 from controlplane.models import Cluster, Exclusion, Redirection, Stream
+from controlplane.numbers import counted
 from controlplane.planners.admission.inputs import AdmissionInput
 from controlplane.planners.admission.observation import read_input
 from controlplane.planners.admission.problem import (
     Outlook,
     SplitProblem,
     actions_of,
+    moves_of,
     plan_with_room,
 )
 from controlplane.policies.exclusions import live_exclusions
@@ -25,6 +27,7 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.split_nodes import REDIRECT
 from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.split_assignment import SourcePartition
 
 ADMISSION: Final = Automatic("admission")
 
@@ -33,20 +36,29 @@ ADMISSION: Final = Automatic("admission")
 class PlannedRedirections:
     """The redirections of the next period.
 
-    `actions`: in their order. `worst`: the expected load of the fullest split node over its
-    capacity, `name`: its index, both before the plan. `opened`, `closed`: numbers of split nodes.
-    `too_large`: the names of streams with a rate above the capacity of a split node. `refused`:
-    how many redirections the limit of split nodes forbids.
+    `actions`: in their order; `moves`: the target of each partition that they redirect. `worst`:
+    the expected load of the fullest split node over its capacity, `fullest`: its index, both before
+    the plan. `opened`, `closed`: numbers of split nodes. `too_large`: the names of streams and
+    partitions with a rate above the capacity of a split node. `refused`: how many redirections the
+    limit of split nodes forbids.
     """
 
     actions: Sequence[Action]
-    redirected: int
+    moves: Mapping[SourcePartition, int]
     worst: float
     fullest: int
     opened: int
     closed: int
     too_large: Sequence[str]
     refused: int
+
+    @property
+    def text(self) -> str:
+        """Return how many streams and partitions are redirected."""
+        partitions = sum(place.partition is not None for place in self.moves)
+        streams = len(self.moves) - partitions
+        counts = (streams, "streams"), (partitions, "partitions")
+        return " and ".join(counted(number, name) for number, name in counts if number)
 
 
 def plan_redirections(
@@ -57,25 +69,23 @@ def plan_redirections(
     `given`: the input of the planner, if it was read before. Raises `Conflict` no_capacity.
     """
     given = given or read_input(cluster)
-    splits = splits_of(cluster)
+    solve, assignment = _strategy(policy).solve, assignment_of(cluster)
     known = {stream.id for stream in given.streams}
-    excluded = _excluded(cluster) | (splits.keys() - known)
-    solve = _strategy(policy).solve
-    split, plan = plan_with_room(solve, given, splits, Outlook(), fixed=excluded, cut=True)
+    excluded = _excluded(cluster) | (assignment.splits.keys() - known)
+    split, plan = plan_with_room(solve, given, assignment, Outlook(), fixed=excluded, cut=True)
     limited, refused = _limited(split, plan, policy.split_nodes)
     used = set(limited.assignment.tolist())
     loads = split.problem.loads(split.problem.predictions.expected).max(axis=1)
     shares = loads / np.maximum(split.problem.capacities, 1e-9)
     fullest = int(shares.argmax()) if len(shares) else 0
-    rates = split.problem.predictions.average
     return PlannedRedirections(
         actions=actions_of(split, limited, cluster.splits),
-        redirected=len(limited.redirected),
+        moves=moves_of(split, limited),
         worst=float(shares.max(initial=0.0)),
         fullest=split.splits[fullest] if len(shares) else 0,
         opened=sum(node >= len(split.splits) for node in used),
         closed=sum(node not in used for node in range(len(split.splits))),
-        too_large=_too_large(given, rates),
+        too_large=_too_large(split.problem, given.capacity),
         refused=refused,
     )
 
@@ -106,13 +116,9 @@ def _limited(split: SplitProblem, plan: AdmissionPlan, most: int) -> tuple[Admis
     return AdmissionPlan.of(split.problem, assignment, nodes), int(beyond.sum())
 
 
-def _too_large(given: Any, rates: Any) -> list[str]:
-    at_capacity = rates >= given.capacity
-    return [
-        stream.name
-        for stream, full in zip(given.streams, at_capacity.tolist(), strict=False)
-        if full
-    ]
+def _too_large(problem: AdmissionProblem, capacity: float) -> list[str]:
+    full = np.flatnonzero(problem.predictions.average >= capacity)
+    return [problem.name(place) for place in full.tolist()]
 
 
 def _excluded(cluster: Cluster) -> set[int]:
@@ -126,7 +132,7 @@ def apply_redirections(cluster: Cluster, planned: PlannedRedirections, summary: 
 
     Raises `VersionMoved` if the cluster changed since it was read.
     """
-    after = {"redirected": planned.redirected, "opened": planned.opened, "closed": planned.closed}
+    after = {"redirected": len(planned.moves), "opened": planned.opened, "closed": planned.closed}
     change = TopologyChange(summary, REDIRECT, cluster.slug, after=after)
     return apply(cluster, planned.actions, change, actor=ADMISSION).version.version
 

@@ -1,19 +1,19 @@
 """The split nodes of a cluster: measured and expected loads."""
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from math import isnan
 from typing import Final
 
 from algorithms.vocabulary import Floats
-from controlplane.catalog.streams import splits_of
+from controlplane.catalog.split_reading import reading_of
 from controlplane.models import Cluster
 from controlplane.planners.admission.cluster_forecast import ClusterForecast, cluster_forecast
 from controlplane.telemetry.samples import value_at
 from controlplane.telemetry.series import newest_batches
 from controlplane.telemetry.time_series import latest_values
+from controlplane.wire.routing.split_assignment import SplitShares
 
 # Rates of streams are means of about so many micro-batches, too.
 RECENT_BATCHES: Final = 10
@@ -24,11 +24,11 @@ _MEANS: Final = ("split_loads", "split_utilisation")
 class SplitNodeRow:
     """A split node.
 
-    `streams`: their number, 0: it is closed. `capacity`: records/s, None: neither declared nor
-    measured. `load`: records/s that it read in the last micro-batches, `utilisation`: the used
-    share of its capacity, `waiting`: records in its queue now, `latency_ms`: how long a record
-    waits in it; None: not measured. `expected`: the highest records/s of the next periods, computed
-    at `expected_at`.
+    `streams`: how many it reads, whole or in part, 0: it is closed. `capacity`: records/s, None:
+    neither declared nor measured. `load`: records/s that it read in the last micro-batches,
+    `utilisation`: the used share of its capacity, `waiting`: records in its queue now,
+    `latency_ms`: how long a record waits in it; None: not measured. `expected`: the highest
+    records/s of the next periods, computed at `expected_at`.
     """
 
     index: int
@@ -54,19 +54,19 @@ class SplitNodeRow:
 
 def split_node_table(
     cluster: Cluster, forecast: ClusterForecast | None = None,
-    splits: Mapping[int, int] | None = None,
+    shares: SplitShares | None = None,
 ) -> list[SplitNodeRow]:  # fmt: skip
     """Return the split nodes by index.
 
-    `forecast`: of all streams, `splits`: the split node of each; if they were read before.
+    `forecast`: of all streams, `shares`: which split nodes read them; if they were read before.
     """
     forecast = forecast or cluster_forecast(cluster)
-    splits = splits_of(cluster) if splits is None else splits
+    shares = reading_of(cluster).shares() if shares is None else shares
     sample = latest_values(cluster) or {}
     recent = newest_batches(cluster, _MEANS, RECENT_BATCHES).window()
-    expected = forecast.split_loads(splits)
-    count = max(cluster.splits, max(splits.values(), default=-1) + 1)
-    streams = Counter(splits.values())
+    expected = forecast.split_loads(shares)
+    streams = Counter(split for own in shares.values() for split in own)
+    count = max(cluster.splits, max(streams, default=-1) + 1)
     return [
         SplitNodeRow(
             index=index,

@@ -8,7 +8,7 @@ from typing import Final
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from controlplane.catalog.streams import splits_of
+from controlplane.catalog.split_reading import reading_of
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Proposal, Query, Stream, Task
 from controlplane.planners.admission.cluster_forecast import ClusterForecast, cluster_forecast
@@ -20,7 +20,8 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.telemetry.arrivals import LagPoint, lag_of
 from controlplane.wire.measures import read_tasks
-from controlplane.wire.routing.cluster_actions import AssignStream
+from controlplane.wire.routing.cluster_actions import AssignPartition, AssignStream
+from controlplane.wire.routing.split_assignment import SourcePartition, SplitShares
 
 READERS: Final = 8
 # Waiting proposals that are read.
@@ -44,12 +45,13 @@ class SplitNodeChange:
 
 @dataclass(frozen=True)
 class PlannedMove:
-    """What the policy's strategy plans for the next period: the stream's target, None: it stays.
+    """What the policy's strategy plans for the next period.
 
-    `redirected`: the number of all redirected streams.
+    `targets`: where the stream, or partitions of its source, are redirected; none if it stays.
+    `redirected`: the number of all redirected streams and partitions.
     """
 
-    target: int | None = None
+    targets: frozenset[int] = frozenset()
     redirected: int = 0
 
 
@@ -77,7 +79,8 @@ class StreamReader:
 class StreamReport:
     """A stream now. `outlook`: the next periods, as plans read them, None before its first record.
 
-    `proposal`: a waiting proposal that redirects it, None without one. `reader_count`: of all
+    `shares`: the part of it that each split node reads. `proposal`: a waiting proposal that
+    redirects it, None without one. `reader_count`: of all
     running queries that read it; `node_count`: the nodes that they are on. `lag`: None before its
     first record.
     """
@@ -86,6 +89,7 @@ class StreamReport:
     outlook: StreamOutlook | None
     long_outlook: LongOutlook | None
     splits: Sequence[SplitNodeChange]
+    shares: Mapping[int, float]
     planned: PlannedMove
     policy: PolicySettings
     proposal: int | None
@@ -96,8 +100,9 @@ class StreamReport:
 
     @property
     def own(self) -> SplitNodeRow:
-        """Return the split node that reads the stream."""
-        return next(item.row for item in self.splits if item.row.index == self.stream.split)
+        """Return the split node that reads the stream, of partitions the fullest one."""
+        rows = [item.row for item in self.splits if item.row.index in self.shares]
+        return max(rows, key=lambda row: row.expected)
 
 
 def stream_report(stream: Stream) -> StreamReport:
@@ -105,20 +110,23 @@ def stream_report(stream: Stream) -> StreamReport:
     cluster = stream.cluster
     policy = policy_of(cluster)
     forecast = cluster_forecast(cluster, policy)
-    splits = splits_of(cluster)
-    outlook = outlook_of(stream, forecast=forecast, splits=splits)
-    rows = split_node_table(cluster, forecast, splits)
+    reading = reading_of(cluster)
+    shares = reading.shares()
+    outlook = outlook_of(stream, forecast=forecast, shares=shares)
+    rows = split_node_table(cluster, forecast, shares)
     moves = {
-        moved: target for moved, target in forecast.moves.items()
-        if splits.get(moved, target) != target
+        place: target for place, target in forecast.moves.items()
+        if place.stream in shares and reading.assignment.of(*place) != target
     }  # fmt: skip
     readers, count, nodes = _readers(stream)
-    planned = PlannedMove(moves.get(stream.pk), len(moves))
+    targets = {target for place, target in moves.items() if place.stream == stream.pk}
+    planned = PlannedMove(frozenset(targets), len(moves))
     return StreamReport(
         stream=stream,
         outlook=outlook,
         long_outlook=long_outlook_of(stream, outlook),
-        splits=_changes(forecast, splits | moves, rows, moves),
+        splits=_changes(forecast, reading.shares(moves), rows, moves),
+        shares=shares[stream.pk],
         planned=planned,
         policy=policy,
         proposal=_proposal(stream),
@@ -130,11 +138,11 @@ def stream_report(stream: Stream) -> StreamReport:
 
 
 def _changes(
-    forecast: ClusterForecast, splits: Mapping[int, int], rows: Sequence[SplitNodeRow],
-    moves: Mapping[int, int],
+    forecast: ClusterForecast, shares: SplitShares, rows: Sequence[SplitNodeRow],
+    moves: Mapping[SourcePartition, int],
 ) -> list[SplitNodeChange]:  # fmt: skip
-    """Return the split nodes with their loads after the moves; `splits`: of each stream then."""
-    loads = forecast.split_loads(splits)
+    """Return the split nodes with their loads after the moves; `shares`: as they read then."""
+    loads = forecast.split_loads(shares)
     capacity, moment = forecast.capacity or None, forecast.computed_at
     opened = [
         SplitNodeRow(index, 0, capacity, None, None, None, None, 0.0, moment)
@@ -151,7 +159,8 @@ def _proposal(stream: Stream) -> int | None:
     rows = Proposal.awaiting_approval().filter(cluster=stream.cluster)
     for row in rows.order_by("-requested_at")[:_PROPOSALS]:
         actions = (planned.action for planned in row.plan)
-        if any(isinstance(a, AssignStream) and a.stream == stream.pk for a in actions):
+        redirects = (a for a in actions if isinstance(a, AssignStream | AssignPartition))
+        if any(action.stream == stream.pk for action in redirects):
             return row.pk
     return None
 

@@ -1,6 +1,6 @@
 """What if a stream were admitted: its split node, head-room by hour, and the first overload."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import count
@@ -14,13 +14,14 @@ from algorithms.admission.problem import NEW, StreamTooLarge
 from algorithms.admission.strategies import Profile
 from algorithms.vocabulary import Floats
 from controlplane.catalog.characteristics import PREFIX
-from controlplane.catalog.streams import splits_of
+from controlplane.catalog.split_reading import reading_of
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.planners.admission.inputs import AdmittedStream
 from controlplane.planners.admission.observation import read_input
 from controlplane.planners.admission.problem import Outlook, SplitProblem, split_problem
 from controlplane.telemetry.arrivals import history
+from controlplane.wire.routing.split_assignment import SplitShares
 
 FIVE_MINUTES: Final = 300
 # Two days of periods of five minutes are replayed.
@@ -83,12 +84,13 @@ def admit(cluster: Cluster, metadata: StreamMetadata, now: datetime | None = Non
     no split node can read, and `Conflict` no_capacity.
     """
     given = read_input(cluster)
-    splits = splits_of(cluster)
+    reading = reading_of(cluster)
     usual = averages([StreamMetadata.from_json(s.characteristics) for s in given.streams])
     known = metadata.with_defaults(usual)
     new = AdmittedStream(_ID, "the new stream", [], known.to_json(), {})
     with_new = replace(given, streams=[*given.streams, new])
-    split = split_problem(with_new, {**splits, _ID: NEW}, Outlook(), cut=True)
+    present = replace(reading.assignment, splits={**reading.assignment.splits, _ID: NEW})
+    split = split_problem(with_new, present, Outlook(), cut=True)
     rates = _Rates.of(known, float(split.problem.predictions.average[-1]))
     if rates.high > given.capacity:
         large = StreamTooLarge("the new stream", rates.high, given.capacity)
@@ -97,7 +99,7 @@ def admit(cluster: Cluster, metadata: StreamMetadata, now: datetime | None = Non
     opened = node >= len(split.splits)
     index = _lowest_free(split.splits) if opened else split.splits[node]
     loads = split.problem.loads(split.problem.predictions.expected).max(axis=1)
-    replay = _Replay(cluster, splits, given.capacity, rates, now or timezone.now())
+    replay = _Replay(cluster, reading.shares(), given.capacity, rates, now or timezone.now())
     return WhatIf(
         split=index,
         opened=opened,
@@ -114,19 +116,20 @@ class _Replay:
     def __init__(
         self,
         cluster: Cluster,
-        splits: Mapping[int, int],
+        shares: SplitShares,
         capacity: float,
         rates: "_Rates",
         now: datetime,
     ) -> None:
-        known = history(cluster, REPLAYED, FIVE_MINUTES, list(splits))
+        known = history(cluster, REPLAYED, FIVE_MINUTES, list(shares))
         self._rates = np.nan_to_num(known.rates)
-        self._owners = np.array([splits[stream] for stream in known.streams.tolist()], np.int64)
+        self._shares = [shares[stream] for stream in known.streams.tolist()]
         self._starts, self._capacity, self._new, self._now = known.starts, capacity, rates, now
 
     def on(self, split: int) -> SplitNodeReplay:
         """Return the replay on a split node."""
-        free = self._capacity - self._rates[self._owners == split].sum(axis=0)
+        parts = np.array([own.get(split, 0.0) for own in self._shares])
+        free = self._capacity - (parts[:, None] * self._rates).sum(axis=0)
         hours = _by_hour(free, self._starts, self._new)
         probability = _probability(free, self._new) if len(self._starts) else None
         return SplitNodeReplay(split, hours, probability, _first_overload(hours, self._now))

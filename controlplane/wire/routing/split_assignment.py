@@ -1,6 +1,6 @@
 """Which split node reads a stream of the log, or a partition of a source."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -23,6 +23,12 @@ class SourcePartition(NamedTuple):
         """Return the partition for people, with the number of its topic in a pattern."""
         topic, number = divmod(self.partition or 0, STRIDE)
         return f"partition {topic}-{number}" if topic else f"partition {number}"
+
+
+def assigned(rows: Iterable[tuple[int, Mapping[str, int]]]) -> dict[SourcePartition, int]:
+    """Return the explicit assignments of partitions; `rows`: streams, and theirs as stored."""
+    return {SourcePartition(stream, int(number)): split
+            for stream, splits in rows for number, split in splits.items()}  # fmt: skip
 
 
 # By stream the part of its records that each split node reads.

@@ -17,6 +17,7 @@ from controlplane.topology.rows import current_table
 from controlplane.wire.routing.action_json import action_from_json, action_to_json
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import (
+    AssignPartition,
     AssignStream,
     SetCapacity,
     SetDropRule,
@@ -68,6 +69,7 @@ ACTIONS: Final = st.lists(
         st.builds(MoveTasks, QUERIES, ranges()),
         st.builds(RestartQuery, QUERIES, st.integers(0, 5), NODES),
         st.builds(AssignStream, STREAMS, st.integers(0, 3)),
+        st.builds(AssignPartition, STREAMS, st.integers(0, 2), st.none() | st.integers(0, 3)),
         st.builds(SetKeyGrouping, QUERIES, st.sampled_from(["", '{"grouping":"partial_key"}'])),
         st.builds(SetAggregator, QUERIES, NODES),
         st.builds(SetAggregators, QUERIES, st.lists(NODES, min_size=1, max_size=3).map(tuple)),
@@ -138,7 +140,15 @@ def rows(cluster: Cluster) -> list[Any]:
             )
         ),
         list(Task.objects.order_by("query", "index").values_list("query", "index", "node__index")),
-        list(Stream.objects.order_by("pk").values_list("pk", "split", "schema", "retired")),
+        list(
+            Stream.objects.order_by("pk").values_list(
+                "pk",
+                "split",
+                "partition_splits",
+                "schema",
+                "retired",
+            )
+        ),
         # The rows of removed nodes stay: samples refer to them.
         list(
             Node.objects.filter(index__lt=cluster.slots)

@@ -12,6 +12,7 @@ from controlplane.models import Cluster, Stream
 from controlplane.wire import keys
 from tests.dashboard.conftest import browser_of
 from tests.support.destinations import list_destinations
+from tests.support.partitions import with_partitions
 from tests.support.previews import answer_at_once
 from tests.support.topics import TopicProducer, create_topic, running_broker
 
@@ -95,6 +96,22 @@ def test_lag_and_states_are_shown_in_the_list_and_on_the_page(
     listed = text(browser.get("/clusters/sf/streams/"))
     assert "61.250 s" in listed
     assert "Unread, records" in listed
+
+
+def test_a_partition_is_redirected_on_the_page_of_its_stream(operator: Actor, sf: Cluster) -> None:
+    browser, stream = browser_of(operator), sf.streams.order_by("pk")[0]
+    with_partitions(stream, {0: 1.0, 1: 1.0})
+    other = 1 - stream.split
+    path = f"/clusters/sf/streams/{stream.pk}/"
+    page = text(browser.get(path))
+    assert f'<option value="1">1: now split {other}</option>' in page
+    assert "2 split nodes" in page
+    browser.post(f"{path}redirect/", {"split": str(stream.split), "partition": "1"})
+    stream.refresh_from_db()
+    assert stream.partition_splits == {"1": stream.split}
+    after = text(browser.get(path))
+    assert f'partition 1: <b class="nowrap">split {other} → {stream.split}</b>' in after
+    assert f'<option value="1">1: now split {stream.split}</option>' in after
 
 
 def test_a_login_is_declared_in_the_form_by_names_of_secrets(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import redis
 
@@ -38,6 +38,9 @@ from workers.pipeline.sources.plan import (
 )
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer
 
+# Arrivals of a partition count half as much after so long.
+_HALF_MS: Final = 60_000
+
 
 class SourceWatcher(Protocol):
     """Knows in the driver how far the partitions of a source reach."""
@@ -60,13 +63,15 @@ class SourcePlanner:
     """Plans the cuts of a cluster's sources; one thread for each follows its place.
 
     `_waiting`: the sources that no query has read yet, which have no backlog. `_seen`: by
-    partition of a source where its arrivals are counted from, and its greatest end.
+    partition of a source where its arrivals are counted from, and its greatest end. `_recent`: when
+    the ends of a source were last read, and by partition its end and what has arrived lately.
     """
 
     cluster: str
     _watchers: dict[int, tuple[StreamSource, SourceWatcher]] = field(default_factory=dict)
     _waiting: set[int] = field(default_factory=set)
     _seen: dict[int, dict[int, tuple[int, int]]] = field(default_factory=dict)
+    _recent: dict[int, tuple[int, dict[int, tuple[int, float]]]] = field(default_factory=dict)
 
     def next_cuts(
         self,
@@ -85,7 +90,7 @@ class SourcePlanner:
         sources = table.table.sources
         for stream in self._watchers.keys() - sources.keys():
             self._watchers.pop(stream)[1].close()
-            self._seen.pop(stream, None)
+            self._forget(stream)
         result, count = {}, max(1, len(sources))
         self._waiting.clear()
         for stream, source in sources.items():
@@ -103,10 +108,27 @@ class SourcePlanner:
                 result[stream] = cut
         # Numbers of a former declaration would be named wrongly.
         own = {s: cut for s, cut in result.items() if cut.identity == sources[s].identity}
-        rows = {s: status_of(own.get(s), watcher.state(), clock_ms, is_waiting=s in self._waiting)
+        rows = {s: status_of(own.get(s), watcher.state(), clock_ms, self._arriving(s, clock_ms),
+                             is_waiting=s in self._waiting)
                 for s, (_, watcher) in self._watchers.items()}  # fmt: skip
         write_status(client, self.cluster, rows)
         return result
+
+    def _arriving(self, stream: int, clock_ms: int) -> dict[int, float]:
+        """Return the records that have arrived lately by partition, older ones counting less."""
+        ends = self._watchers[stream][1].state().ends
+        since_ms, before = self._recent.get(stream, (clock_ms, {}))
+        kept = 0.5 ** ((clock_ms - since_ms) / _HALF_MS)
+        now = {}
+        for number, (_, end) in ends.items():
+            last, count = before.get(number, (end, 0.0))
+            now[number] = end, count * kept + max(0, end - last)
+        self._recent[stream] = clock_ms, now
+        return {number: count for number, (_, count) in now.items()}
+
+    def _forget(self, stream: int) -> None:
+        self._seen.pop(stream, None)
+        self._recent.pop(stream, None)
 
     def behind(self, cuts: Mapping[int, SourceCut], clock_ms: int) -> dict[int, StreamBacklog]:
         """Return the backlogs after cuts by stream, without empty ones."""
@@ -155,7 +177,7 @@ class SourcePlanner:
                 return known[1]
             known[1].close()
             if known[0].identity != source.identity:
-                self._seen.pop(stream, None)
+                self._forget(stream)
         watcher: SourceWatcher = module_of(source, "latest").WATCHER(
             source, self.cluster, stream, topics
         )

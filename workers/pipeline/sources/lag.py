@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import redis
@@ -19,6 +20,9 @@ LINES: Final = {
     PartitionState.RECREATED: "ends before the position: it was created again",
     PartitionState.MISSING: "does not exist any more",
 }
+
+
+NONE_ARRIVE: Final[Mapping[int, float]] = MappingProxyType({})
 
 
 class SourceArrivals(NamedTuple):
@@ -43,15 +47,23 @@ def backlog_of(cut: SourceCut, state: SourceState, clock_ms: int) -> StreamBackl
 
 
 def status_of(
-    cut: SourceCut | None, state: SourceState, clock_ms: int, *, is_waiting: bool = False
+    cut: SourceCut | None,
+    state: SourceState,
+    clock_ms: int,
+    arriving: Mapping[int, float] = NONE_ARRIVE,
+    *,
+    is_waiting: bool = False,
 ) -> dict[str, Any]:
     """Return the state of a source as JSON values; a source that waits has no unread records.
 
     `partitions`: by number topic (of a pattern), partition, offset, first offset, end, unread
-    messages, seconds behind, state and a line about it; `error`: why its place does not answer.
+    messages, seconds behind, state and a line about it; `number` is its number in the cut, and
+    `recent` what has arrived lately, of `arriving`. `error`: why its place does not answer.
     """
     partitions = {} if cut is None else cut.partitions
     rows = [_row(number, place, state, clock_ms) for number, place in sorted(partitions.items())]
+    rows = [{**row, "number": n, "recent": round(arriving.get(n, 0.0), 3)}
+            for n, row in zip(sorted(partitions), rows, strict=True)]  # fmt: skip
     if is_waiting:
         rows = [{**row, "unread": 0} for row in rows]
     return {"clock_ms": clock_ms, "error": state.error, "partitions": rows}

@@ -10,6 +10,7 @@ from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster
 from tests.controlplane.api.callers import JSON, ROOT, get, post, scripted
 from tests.support.admission import arrived
+from tests.support.partitions import with_partitions
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BASE = "/clusters/sf"
@@ -63,7 +64,24 @@ def test_a_stream_is_redirected_and_the_redirections_are_listed(
     assert answer.json()["split"] == target
     (row,) = get(client, f"{path}/redirections").json()
     assert (row["source"], row["target"], row["reason"]) == (stream.split, target, "maintenance")
+    assert row["partition"] is None
     assert post(client, f"{path}/redirect", {"split": 10_000}).status_code == 422
+
+
+def test_a_partition_is_redirected_and_its_split_node_is_in_the_status(
+    client: Client, sf: Cluster
+) -> None:
+    path = f"{BASE}/streams/s0"
+    of_log = post(client, f"{path}/redirect", {"split": 1, "partition": 2})
+    assert list(of_log.json()["fields"]) == ["partition"]
+    stream = with_partitions(sf.streams.get(name="s0"), {0: 1.0, 1: 1.0, 2: 1.0})
+    for split in (0, 1):
+        answer = post(client, f"{path}/redirect", {"split": split, "partition": 2})
+        assert answer.status_code == 200, answer.content
+    partitions = get(client, f"{path}/topic").json()["partitions"]
+    assert [row["split"] for row in partitions] == [stream.split, 1 - stream.split, 1]
+    row, *_ = get(client, f"{path}/redirections").json()
+    assert (row["partition"], row["source"], row["target"]) == (2, 0, 1)
 
 
 def test_the_outlook_of_a_stream(client: Client, sf: Cluster) -> None:

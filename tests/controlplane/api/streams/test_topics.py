@@ -199,7 +199,9 @@ def test_the_lag_of_each_partition_is_read_from_the_pipeline(
     assert get(script, f"{STREAMS}/orders").json()["lag_s"] is None
     partition = status(Stream.objects.get(name="orders"))
     found = get(script, path).json()
-    assert found["partitions"] == [partition | {"topic": ""}]
+    split = Stream.objects.get(name="orders").split
+    more = {"topic": "", "number": 0, "recent": 0.0, "split": split}
+    assert found["partitions"] == [partition | more]
     assert (found["unread"], found["lag_s"], found["error"]) == (5, 1.5, "")
     streams = get(script, STREAMS).json()["streams"]
     (listed,) = [row for row in streams if row["name"] == "orders"]

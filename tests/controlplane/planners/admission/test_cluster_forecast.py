@@ -59,7 +59,7 @@ def test_a_stale_forecast_is_computed_on_demand(
     arrived(loaded, now + timedelta(seconds=400), {"s0": [200.0] * 18})
     renewed = forecasts.cluster_forecast(loaded, policy, later)
     s0 = loaded.streams.get(name="s0")
-    assert renewed.split_loads({s0.pk: 0})[0] == pytest.approx([200.0] * 3, rel=0.1)
+    assert renewed.split_loads({s0.pk: {0: 1.0}})[0] == pytest.approx([200.0] * 3, rel=0.1)
 
 
 def test_a_redirected_stream_counts_on_its_new_split_node_at_once(loaded: Cluster) -> None:

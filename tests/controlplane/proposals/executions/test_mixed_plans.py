@@ -27,6 +27,7 @@ from controlplane.proposals.executions.action_status import Status, statuses, st
 from controlplane.topology.apply import TopologyChange, apply
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import (
+    AssignPartition,
     AssignStream,
     SetCapacity,
     SetDropRule,
@@ -59,6 +60,7 @@ ACTIONS: Final = st.lists(
         st.builds(lambda task, node: MoveTasks(4, ((node, task, task + 1),)),
                   st.integers(0, 7), NODES),
         st.builds(AssignStream, STREAMS, st.integers(0, 3)),
+        st.builds(AssignPartition, STREAMS, st.integers(0, 1), st.none() | st.integers(0, 3)),
         st.builds(SetKeyGrouping, st.just(4), st.sampled_from(["", '{"grouping":"partial_key"}'])),
         st.builds(lambda nodes: SetAggregators(4, tuple(nodes)),
                   st.lists(NODES, min_size=1, max_size=3, unique=True)),
@@ -101,8 +103,8 @@ def named(cluster: Cluster, actions: list[Action]) -> list[Action]:
             named.append(MoveTasks(queries[action.query], action.moves))
         elif isinstance(action, SetKeyGrouping | SetTaskCount | SetAggregators):
             named.append(replace(action, query=queries[action.query]))
-        elif isinstance(action, AssignStream):
-            named.append(AssignStream(streams[action.stream], action.split))
+        elif isinstance(action, AssignStream | AssignPartition):
+            named.append(replace(action, stream=streams[action.stream]))
         elif isinstance(action, SetDropRule):
             named.append(SetDropRule(streams[action.stream], INPUT, action.rule))
         else:
@@ -143,7 +145,7 @@ def topology(cluster: Cluster) -> list[Any]:
             )
         ),
         list(Task.objects.order_by("query", "index").values_list("query", "index", "node__index")),
-        list(Stream.objects.order_by("pk").values_list("pk", "split")),
+        list(Stream.objects.order_by("pk").values_list("pk", "split", "partition_splits")),
         list(Node.objects.order_by("index").values_list("index", "capacity", "emulated", "active")),
         list(Drop.objects.order_by("stream", "query").values_list("stream", "query", "rule")),
     ]

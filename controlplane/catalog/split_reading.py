@@ -1,0 +1,37 @@
+"""Which split nodes read the streams of a cluster, and which part of each."""
+
+from contextlib import suppress
+
+from controlplane.errors import Away
+from controlplane.models import Cluster
+from controlplane.telemetry.sources import source_statuses
+from controlplane.wire.routing.split_assignment import (
+    SplitAssignment,
+    SplitReading,
+    assigned,
+)
+
+
+def assignment_of(cluster: Cluster) -> SplitAssignment:
+    """Return the split nodes of a cluster's streams and partitions."""
+    rows = list(cluster.streams.values_list("id", "split", "partition_splits"))
+    partitions = assigned((stream, own) for stream, _, own in rows)
+    return SplitAssignment({stream: split for stream, split, _ in rows}, partitions, cluster.splits)
+
+
+def partition_parts(cluster: Cluster) -> dict[int, dict[int, float]]:
+    """Return by stream and partition the part of its records that has arrived there lately.
+
+    Equal parts where that is not known. None of a stream of the log, of a source with one
+    partition, of one whose partitions are not known, and while Redis does not respond.
+    """
+    with suppress(Away):
+        own = cluster.streams.exclude(source={}).only("id", "source")
+        statuses = source_statuses(cluster.slug, list(own))
+        return {stream: parts for stream, known in statuses.items() if (parts := known.parts)}
+    return {}
+
+
+def reading_of(cluster: Cluster) -> SplitReading:
+    """Return which split nodes read the streams of a cluster now."""
+    return SplitReading(assignment_of(cluster), partition_parts(cluster))

@@ -1,0 +1,191 @@
+"""Partitions of sources: each is read by a split node of its own, and redirected on its own."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+import numpy as np
+import pytest
+
+from algorithms.admission.strategies import Profile
+from controlplane.access.roles import Actor
+from controlplane.catalog.split_reading import reading_of
+from controlplane.connections import redis_client
+from controlplane.models import Cluster, Proposal, Redirection, Stream
+from controlplane.planners.admission import problem as admission
+from controlplane.planners.admission.inputs import AdmissionInput, AdmittedStream
+from controlplane.planners.admission.outlook import outlook_of
+from controlplane.planners.admission.problem import Outlook, actions_of, plan_with_room
+from controlplane.planners.admission.split_nodes import split_node_table
+from controlplane.planners.admission.stream_report import stream_report
+from controlplane.planning.action_text import action_text, names_of
+from controlplane.policies.exclusions import add_exclusion
+from controlplane.proposals import computation, decisions, requests
+from controlplane.proposals.executions import control
+from controlplane.topology.rows import current_table
+from controlplane.topology.split_nodes import redirect, set_split_capacity
+from controlplane.watch import watch_cluster
+from controlplane.wire.routing.actions import TableDraft
+from controlplane.wire.routing.cluster_actions import AssignPartition
+from controlplane.wire.routing.split_assignment import SourcePartition, SplitAssignment
+from tests.support.admission import arrived
+from tests.support.cluster import replayed_table
+from tests.support.execution import carried_out
+from tests.support.partitions import with_partitions
+from tests.support.watching import measured, newest
+
+pytestmark = pytest.mark.django_db(transaction=True)
+# Records/s of the partitions of s0, which no split node of 100 records/s could read alone.
+RATES = {0: 70.0, 1: 10.0, 2: 60.0, 3: 10.0}
+
+
+@pytest.fixture
+def stream(operator: Actor, sf: Cluster, now: datetime) -> Stream:
+    """The stream s0, of whose partitions split node 0 reads 0 and 2: 130 records/s of its 100."""
+    set_split_capacity(operator, sf, 100.0, emulated=True)
+    for row in sf.streams.all():
+        redirect(operator, row, 0 if row.name == "s0" else 1)
+    rates = {f"s{i}": [1.0] * 20 for i in range(6)}
+    arrived(sf, now, rates | {"s0": [sum(RATES.values())] * 20})
+    measured(sf, now)
+    sf.refresh_from_db()
+    Cluster.objects.filter(pk=sf.pk).update(applied_version=sf.routing_version, desired="running")
+    Redirection.objects.all().delete()
+    stream = sf.streams.get(name="s0")
+    stream.cluster.refresh_from_db()
+    return with_partitions(stream, {number: 3 * rate for number, rate in RATES.items()})
+
+
+def splits_of(stream: Stream) -> dict[int, int]:
+    """Return the split node of each partition by the table that the deltas lead to."""
+    table = replayed_table(stream.cluster)
+    assert current_table(stream.cluster_id).assignment == table.assignment
+    return {number: table.assignment.of(stream.pk, number) for number in RATES}
+
+
+def loads_of(splits: Mapping[int, int]) -> dict[int, float]:
+    """Return the records/s of s0 by split node."""
+    return {split: sum(RATES[n] for n, own in splits.items() if own == split)
+            for split in set(splits.values())}  # fmt: skip
+
+
+def test_the_loop_redirects_partitions_of_an_overloaded_split_node(
+    stream: Stream, now: datetime
+) -> None:
+    before = splits_of(stream)
+    assert loads_of(before) == {0: 130.0, 1: 20.0}
+    watch_cluster(stream.cluster, now)
+    assert newest(stream.cluster, "admission").code == "redirected"
+    after = splits_of(stream)
+    # The other streams have 5 records/s on split node 1.
+    assert max(loads_of(after).values()) <= 95.0
+    rows = {row.partition: (row.source, row.target) for row in Redirection.objects.all()}
+    assert rows == {n: (before[n], after[n]) for n in RATES if before[n] != after[n]}
+    row = Redirection.objects.latest("id")
+    assert row.place.text in {f"partition {number}" for number in rows}
+    assert "130 % of its capacity" in row.reason
+    assert f"{len(rows)} partition" in row.reason
+    watch_cluster(stream.cluster, now + timedelta(seconds=1))
+    assert newest(stream.cluster, "admission").code == "within"
+    assert splits_of(stream) == after
+
+
+def test_split_nodes_and_the_report_count_what_each_one_reads(stream: Stream) -> None:
+    rows = split_node_table(stream.cluster)
+    assert {row.index: row.streams for row in rows} == {0: 1, 1: 6}
+    assert {row.index: row.expected for row in rows} == pytest.approx({0: 130.0, 1: 25.0})
+    outlook = outlook_of(stream)
+    assert outlook is not None
+    assert outlook.left == pytest.approx([100 / (130 / 150)] * 12, abs=0.1)
+    report = stream_report(stream)
+    assert (report.own.index, report.shares) == (0, pytest.approx({0: 130 / 150, 1: 20 / 150}))
+    assert report.planned.targets
+    assert max(item.after for item in report.splits) <= 100
+
+
+def test_an_approved_plan_redirects_partitions_and_a_rollback_restores_them(
+    operator: Actor, approver: Actor, stream: Stream
+) -> None:
+    before = splits_of(stream)
+    proposal = requests.request(operator, stream.cluster, "profile", {}, planner="admission")
+    computation.compute(proposal.pk)
+    proposal.refresh_from_db()
+    assert proposal.state == Proposal.State.READY, proposal.error
+    overload = proposal.before["split_overload"], proposal.after["split_overload"]
+    assert overload == pytest.approx((30.0, 0.0))
+    planned = [row for row in proposal.plan if isinstance(row.action, AssignPartition)]
+    assert proposal.after["redirected"] == len(planned) > 0
+    text = str(action_text(planned[0], names_of(stream.cluster, proposal.plan)))
+    assert text.startswith(f"Split node of partition {planned[0].action.partition} of s0: in turn")
+    decisions.approve(approver, proposal, proposal.seal)
+    carried_out(proposal)
+    assert max(loads_of(splits_of(stream)).values()) <= 95.0
+    control.roll_back(operator, proposal, proposal.seal, "back")
+    carried_out(proposal)
+    stream.refresh_from_db()
+    assert (splits_of(stream), stream.partition_splits) == (before, {})
+
+
+def test_an_excluded_stream_keeps_its_partitions(
+    operator: Actor, stream: Stream, now: datetime
+) -> None:
+    """Also if the number of split nodes changes for others: it is where others go round."""
+    before = splits_of(stream)
+    add_exclusion(operator, stream.cluster, "stream", "s0", "kept", now + timedelta(hours=1))
+    heavy = {f"s{i}": [70.0] * 20 for i in range(1, 6)}
+    arrived(stream.cluster, now + timedelta(seconds=210), heavy)
+    watch_cluster(stream.cluster, now)
+    assert newest(stream.cluster, "admission").code == "redirected"
+    stream.cluster.refresh_from_db()
+    assert stream.cluster.splits > 2
+    assert splits_of(stream) == before
+
+
+def test_parts_are_equal_until_records_arrive_and_unknown_without_redis(stream: Stream) -> None:
+    with_partitions(stream, dict.fromkeys(RATES, 0.0))
+    assert reading_of(stream.cluster).shares()[stream.pk] == {0: 0.5, 1: 0.5}
+    with_partitions(stream, {0: 9.0})
+    assert reading_of(stream.cluster).shares()[stream.pk] == {0: 1.0}
+    redis_client().flushdb()
+    assert reading_of(stream.cluster).shares()[stream.pk] == {0: 1.0}
+
+
+def admission_input(rates: Mapping[int, float], parts: int) -> AdmissionInput:
+    """Return streams with these rates; the first one has partitions with equal parts."""
+    equal = [(number, 1 / parts) for number in range(parts)]
+    streams = [AdmittedStream(id_, f"s{id_}", [rate] * 9, {}, {}, equal if id_ == 1 else ())
+               for id_, rate in rates.items()]  # fmt: skip
+    return AdmissionInput(10, 100.0, {}, streams)
+
+
+@pytest.mark.parametrize(("parts", "first"), [(8, 0), (64, 1), (256, 2)])
+def test_split_nodes_close_and_open_and_read_what_was_planned(parts: int, first: int) -> None:
+    """Whatever the number of split nodes becomes, by which the partitions go round."""
+    for rate, splits, needed in ((40.0, 3, 1), (250.0, 1, 3), (330.0, 3, 4)):
+        present = TableDraft({}, {1: min(first, splits - 1), 2: 0}, split_count=splits)
+        given = admission_input({1: rate, 2: 5.0}, parts)
+        split, plan = plan_with_room(
+            Profile(foresee=True, consolidate=True).solve, given, present.assignment, Outlook()
+        )
+        after = present.copy()
+        for action in actions_of(split, plan, splits):
+            action.apply_to(after)
+        assert after.split_count == needed
+        assert max(after.splits.values()) < needed
+        loads = np.zeros(needed)
+        for number in range(parts):
+            loads[after.assignment.of(1, number)] += rate / parts
+        loads[after.splits[2]] += 5.0
+        assert loads.max() <= 100.0
+        labels = dict(zip(split.partitions, admission._targets(split, plan), strict=True))
+        assert {place: after.assignment.of(*place) for place in labels} == labels
+
+
+def test_more_partitions_than_a_plan_redirects_go_round() -> None:
+    given = admission_input({1: 90.0, 2: 80.0, 3: 40.0}, admission.MOST_PARTITIONS + 1)
+    present = SplitAssignment({1: 0, 2: 1, 3: 1}, {}, 2)
+    split, plan = plan_with_room(Profile(foresee=True).solve, given, present, Outlook())
+    assert split.partitions == [SourcePartition(2), SourcePartition(3)]
+    assert split.problem.capacities == pytest.approx([55.0, 55.0], abs=1.0)
+    actions = actions_of(split, plan, 2)
+    assert actions
+    assert not any(isinstance(action, AssignPartition) for action in actions)
