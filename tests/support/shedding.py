@@ -54,6 +54,8 @@ class SheddingCluster:
     whole: list[QueryRow] = field(default_factory=list)
     split: list[SplitQueryRow] = field(default_factory=list)
     groupings: list[GroupingRow] = field(default_factory=list)
+    # By stream the split nodes that read partitions of it.
+    shares: Mapping[int, list[tuple[int, float]]] = field(default_factory=dict)
 
     def add(
         self,
@@ -94,7 +96,10 @@ class SheddingCluster:
     def snapshot(self) -> ClusterSnapshot:
         """Return the snapshot; stream s is read by split node s modulo 2."""
         given = SheddingInput(
-            [SheddingStream(pk, f"s{pk}", rate, pk % 2) for pk, rate in self.rates.items()],
+            [
+                SheddingStream(pk, f"s{pk}", rate, pk % 2, self.shares.get(pk, ()))
+                for pk, rate in self.rates.items()
+            ],
             self.queries,
             [
                 NodeSeconds(index, f"node {index}", seconds, index in self.emulated)

@@ -20,13 +20,15 @@ LEAST_NODES: Final = 2
 class SheddingStream(NamedTuple):
     """A stream that a running query reads: records/s after its static drop rule, its split node.
 
-    `rate`: None if it is neither measured nor declared.
+    `rate`: None if it is neither measured nor declared. `shares`: if partitions of its source are
+    read by several split nodes, the part of its records that each reads.
     """
 
     id: int
     name: str
     rate: float | None
     split: int
+    shares: Sequence[tuple[int, float]] = ()
 
 
 class SheddingQuery(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from django.utils import timezone
 
+from controlplane.catalog.split_reading import reading_of
 from controlplane.models import Cluster, Policy, Query, QueryStream, Stream
 from controlplane.planners.shedding.inputs import (
     CostSource,
@@ -97,11 +98,16 @@ def _streams(cluster: Cluster, read: set[int]) -> list[SheddingStream]:
     """Return the streams that queries read, with the rates that their static drop rules leave."""
     rates = measured_rates(cluster, sorted(read))
     kept = {row.stream_id: 1 - last_share(row.value) for row in cluster.drops.filter(query=None)}
+    shares = reading_of(cluster).shares()
     columns = ("id", "name", "split", "declared_rate")
     rows = Stream.objects.filter(cluster=cluster).order_by("id").values_list(*columns)
     return [
         SheddingStream(
-            pk, name, None if rate is None else round(rate * kept.get(pk, 1.0), 3), split
+            pk,
+            name,
+            None if rate is None else round(rate * kept.get(pk, 1.0), 3),
+            split,
+            () if shares[pk] == {split: 1.0} else list(shares[pk].items()),
         )
         for pk, name, split, declared in rows
         for rate in [rates.get(pk, declared)]

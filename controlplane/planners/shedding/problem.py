@@ -16,7 +16,7 @@ from algorithms.shedding.network import ARROW, Network, Operator, OperatorKind
 from algorithms.shedding.problem import SheddingProblem
 from controlplane.errors import Conflict
 from controlplane.planners.shedding.groups import QueryGroup, Shares, query_groups
-from controlplane.planners.shedding.inputs import FAIR, SheddingInput
+from controlplane.planners.shedding.inputs import FAIR, SheddingInput, SheddingStream
 from controlplane.planners.shedding.node_costs import NodeCosts, names_listed
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing.drop_rules import INPUT, Edge
@@ -112,7 +112,7 @@ class _Builder:
         read = {stream for group in self.groups for stream in group.leader.streams}
         streams = [stream for stream in self.given.streams if stream.id in read]
         for stream in streams:
-            self._split(stream.id, stream.split)
+            self._split(stream)
         is_fair = self.given.settings.objective == FAIR
         outputs, floors = {}, {}
         for group in self.groups:
@@ -140,11 +140,17 @@ class _Builder:
             self.seconds,
         )
 
-    def _split(self, stream: int, split: int) -> None:
-        """Add the work of the split node, which reads the stream for all queries."""
-        resource, seconds = Resource(ResourceKind.SPLIT, split), self.seconds.split
-        self._add(_split_name(stream), resource, seconds, f"stream {stream}")
-        self._cost(stream, INPUT, resource, seconds)
+    def _split(self, stream: SheddingStream) -> None:
+        """Add the work of the split nodes that read the stream, or parts of it, for all queries."""
+        source, name = f"stream {stream.id}", _split_name(stream.id)
+        # Each has its part of the work on all records, so a chain has the loads of all.
+        *others, last = stream.shares or [(stream.split, 1.0)]
+        ends = [*((f"{name} at {split}", split, part) for split, part in others), (name, *last)]
+        for end, split, part in ends:
+            resource, seconds = Resource(ResourceKind.SPLIT, split), part * self.seconds.split
+            self._add(end, resource, seconds, source)
+            self._cost(stream.id, INPUT, resource, seconds)
+            source = end
 
     def _group(self, group: QueryGroup) -> str:
         """Add the operators of a group; return the name of the last one."""

@@ -41,6 +41,9 @@ def clusters(draw: st.DrawFn) -> SheddingCluster:
         merge_s=draw(st.none() | seconds),
         partials_per_record=draw(st.none() | st.floats(0.01, 0.5)),
     )
+    part = draw(st.floats(0.01, 0.99))
+    cluster.shares = {stream: [(0, part), (1, 1 - part)]
+                      for stream in draw(st.sets(st.integers(1, 4)))}  # fmt: skip
     for query in range(1, draw(st.integers(1, 6)) + 1):
         streams = sorted(draw(st.sets(st.integers(1, 4), min_size=1, max_size=3)))
         nodes = draw(st.lists(st.integers(0, 2), min_size=1, max_size=3, unique=True))
@@ -115,6 +118,19 @@ def test_drop_locations_are_the_edges_of_the_data_plane() -> None:
     assert edges <= {(1, INPUT), (2, INPUT), (2, 2), (2, 3)}
     # The cheap query of stream 2 loses its records first.
     assert (2, 3) in edges
+
+
+def test_split_nodes_have_the_work_of_the_partitions_that_they_read() -> None:
+    cluster = SheddingCluster({1: 40.0, 2: 10.0}, [0.001], split_seconds=0.02,
+                              shares={1: [(0, 0.25), (1, 0.75)]}).add(1, [1, 2], [0])  # fmt: skip
+    ladder = ladder_of(cluster)
+    costs = {(cost.stream, cost.number): cost.seconds
+             for cost in ladder.costs if cost.kind is ResourceKind.SPLIT}  # fmt: skip
+    assert costs == pytest.approx({(1, 0): 0.005, (1, 1): 0.015, (2, 0): 0.02})
+    every = SheddingCluster({1: 40.0, 2: 10.0}, [0.001], split_seconds=0.02).add(1, [1, 2], [0])
+    assert {cost.number for cost in ladder_of(every).costs if cost.kind is ResourceKind.SPLIT} == {
+        0, 1,
+    }  # fmt: skip
 
 
 def test_queries_with_one_computation_keep_the_same_records() -> None:

@@ -129,6 +129,27 @@ def test_the_count_of_arrivals_never_falls_and_has_each_record_once(
     assert totals == [0, 0, 10, 10, 12, 42, 43, 43]
 
 
+def test_arrivals_of_a_partition_count_half_after_a_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watcher: Any = SimpleNamespace(answer=None, close=lambda: None)
+    watcher.state = lambda: watcher.answer
+    latest = SimpleNamespace(WATCHER=lambda *_: watcher)
+    monkeypatch.setattr(cluster_sources, "module_of", lambda source, name: latest)
+    planner = SourcePlanner("c")
+    planner._watcher(7, SOURCE, None)
+    found = []
+    for clock_ms, ends in ((0, (50, 10)), (1, (58, 10)), (60_001, (58, 20)), (120_001, (60, 0))):
+        watcher.answer = SourceState({n: (0, end) for n, end in enumerate(ends)}, {})
+        found.append(planner._arriving(7, clock_ms))
+    assert found == [{0: 0, 1: 0}, {0: 8, 1: 0}, {0: 4, 1: 10}, {0: 4, 1: 5}]
+    rows = status_of(SourceCut(SOURCE.identity, {1: position(9)}), watcher.answer, 9, found[-1])
+    assert [(row["number"], row["recent"]) for row in rows["partitions"]] == [(1, 5)]
+    monkeypatch.setattr(watcher, "state", lambda: SourceState({0: (0, 70)}, {}))
+    planner._watcher(7, replace(SOURCE, topic="other"), None)
+    assert planner._arriving(7, 120_002) == {0: 0}, "another topic begins again"
+
+
 def test_another_topic_begins_again() -> None:
     cut = SourceCut("other:9092/orders", {0: position(10)})
     assert next_cut(cut, NEW, SOURCE, 60, 1000, 4) == next_cut(None, NEW, SOURCE, 60, 1000, 4)
