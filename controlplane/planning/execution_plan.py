@@ -15,7 +15,8 @@ from controlplane.planning.measures import IMBALANCE
 from controlplane.planning.work_units import move_set
 from controlplane.plans.plan import OtherAction, PlannedAction, TaskMove, task_moves
 from controlplane.plans.snapshot import ClusterSnapshot
-from controlplane.wire.routing.actions import CLUSTER, ActionObject, ObjectKind
+from controlplane.wire.routing.actions import CLUSTER, Action, ActionObject, ObjectKind
+from controlplane.wire.routing.cluster_actions import AssignPartition
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,18 @@ def allowed(snapshot: ClusterSnapshot, plan: Iterable[PlannedAction]) -> list[Pl
             and ("stream", subject.id) in excluded
         )
 
-    return [planned for planned in plan if not any(map(forbidden, concerned(planned)))]
+    return [
+        planned
+        for planned in plan
+        if _keeps(snapshot, planned.action) or not any(map(forbidden, concerned(planned)))
+    ]
+
+
+def _keeps(snapshot: ClusterSnapshot, action: Action) -> bool:
+    """Return whether a partition keeps its split node while the number of split nodes changes."""
+    if not isinstance(action, AssignPartition):
+        return False
+    return action.split == snapshot.assignment.of(*action.place)
 
 
 def concerned(planned: PlannedAction) -> list[ActionObject]:

@@ -278,6 +278,7 @@ def _write_splits(before: TableDraft, after: TableDraft, writer: Writer) -> None
         own = {str(p.partition): s for p, s in after.partitions.items() if p.stream == stream}
         Stream.objects.filter(pk=stream).update(partition_splits=own)
     now, old, new = timezone.now(), before.assignment, after.assignment
+    known = before.splits.keys() & after.splits.keys()
     Redirection.objects.bulk_create(
         Redirection(
             stream_id=place.stream, partition=place.partition, at=now, source=old.of(*place),
@@ -285,7 +286,7 @@ def _write_splits(before: TableDraft, after: TableDraft, writer: Writer) -> None
             reason=(writer.reason or writer.summary)[:300],
         )
         for place in (*map(SourcePartition, splits), *sorted(changed))
-        if place.stream in before.splits.keys() & after.splits and old.of(*place) != new.of(*place)
+        if place.stream in known and old.of(*place) != new.of(*place)
     )  # fmt: skip
 
 

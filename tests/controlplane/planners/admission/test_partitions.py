@@ -125,16 +125,24 @@ def test_an_approved_plan_redirects_partitions_and_a_rollback_restores_them(
     assert (splits_of(stream), stream.partition_splits) == (before, {})
 
 
+@pytest.mark.parametrize("is_proposed", [False, True])
 def test_an_excluded_stream_keeps_its_partitions(
-    operator: Actor, stream: Stream, now: datetime
+    operator: Actor, approver: Actor, stream: Stream, now: datetime, *, is_proposed: bool
 ) -> None:
     """Also if the number of split nodes changes for others: it is where others go round."""
     before = splits_of(stream)
     add_exclusion(operator, stream.cluster, "stream", "s0", "kept", now + timedelta(hours=1))
     heavy = {f"s{i}": [70.0] * 20 for i in range(1, 6)}
     arrived(stream.cluster, now + timedelta(seconds=210), heavy)
-    watch_cluster(stream.cluster, now)
-    assert newest(stream.cluster, "admission").code == "redirected"
+    if is_proposed:
+        proposal = requests.request(operator, stream.cluster, "profile", {}, planner="admission")
+        computation.compute(proposal.pk)
+        proposal.refresh_from_db()
+        decisions.approve(approver, proposal, proposal.seal)
+        carried_out(proposal)
+    else:
+        watch_cluster(stream.cluster, now)
+        assert newest(stream.cluster, "admission").code == "redirected"
     stream.cluster.refresh_from_db()
     assert stream.cluster.splits > 2
     assert splits_of(stream) == before
