@@ -16,6 +16,8 @@ _STEPS: Final = (
     ("query", "Write a query", "On the columns of the stream; Preview shows its results."),
     ("results", "See results", "They come with the first micro-batch that has records for it."),
 )  # fmt: skip
+# A single batch may pass before its latency is measured.
+_COMPUTED: Final = Q(latency_ms__gt=0) | Q(state_bytes__gt=0)
 _ARRIVED: Final = Q(total__gt=0) | Q(unread__gt=0)
 
 
@@ -47,7 +49,7 @@ def first_steps(cluster: Cluster) -> list[FirstStep]:
         Subquery(streams.values("name")),
         Exists(logs.filter(_ARRIVED)),
         Subquery(queries.order_by("pk").values("pk")[:1]),
-        Exists(queries.filter(latency_ms__gt=0)),
+        Exists(queries.filter(_COMPUTED)),
     ).get(pk=cluster.pk)
     if has_results:
         return []
