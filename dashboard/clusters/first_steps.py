@@ -12,8 +12,8 @@ from controlplane.models import Cluster, ClusterHealth, Query, Stream
 # What closes a step, its title, and what it is about.
 _STEPS: Final = (
     ("stream", "Declare a stream", "A sample file proposes its columns."),
+    ("query", "Write a query", "On the columns of the stream; it reads records that arrive later."),
     ("records", "Send records", "By a command with a token, or as a file, on the stream's page."),
-    ("query", "Write a query", "On the columns of the stream; Preview shows its results."),
     ("results", "See results", "They come with the first micro-batch that has records for it."),
 )  # fmt: skip
 # A single batch may pass before its latency is measured.
@@ -55,8 +55,8 @@ def first_steps(cluster: Cluster) -> list[FirstStep]:
         return []
     done = {
         "stream": stream is not None,
-        "records": arrived,
         "query": query is not None,
+        "records": arrived,
         "results": False,
     }
     urls = {"stream": reverse("stream-new", args=[cluster.slug])}

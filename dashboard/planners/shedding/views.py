@@ -192,7 +192,7 @@ def _live_context(cluster: Cluster, report: LadderReport) -> dict[str, Any]:
         "durations": DURATIONS,
         "pauses": PAUSES,
         "more_queries": max(0, len(report.queries) - SHOWN_QUERIES),
-        "other_streams": max(0, len(report.given.streams) - 2) if report.given else 0,
+        "other_streams": len(report.given.streams) - 2 if report.given else 0,
     }
 
 

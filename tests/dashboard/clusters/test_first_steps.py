@@ -24,7 +24,7 @@ def test_each_step_closes_by_what_was_measured(operator: Actor) -> None:
     cluster = small_cluster(operator)
     assert states(cluster) == ["done", "next", "waits", "waits"]
     ClusterHealth.objects.create(cluster=cluster, observed_at=timezone.now(), unread=200)
-    assert states(cluster) == ["done", "done", "next", "waits"]
+    assert states(cluster) == ["done", "next", "done", "waits"]
     placed(operator, cluster, {"q": ["s0"]})
     assert states(cluster) == ["done", "done", "done", "next"]
     Query.objects.filter(cluster=cluster).update(latency_ms=900.0)
