@@ -133,6 +133,8 @@ def _firing(row: AlertRow) -> ClusterHeadline:
         return ClusterHeadline(what, f"{detail}." if detail else "")
     what += f": {row.value} at its last check, limit {row.limit}"
     why = "The mean of the last minute is within the limit: the alert ends if it stays there."
+    if row.alert.subject == AlertMeasure.AGE:
+        why = "The alert ends with the next sample."
     return ClusterHeadline(what, why, explain=row.subject)
 
 

@@ -7,7 +7,7 @@ import { extendLines, moveEnds, rememberLines, resetAxis } from "./deltas.js";
 import { format, significant } from "./format.js";
 import { placeLabels, plotSize } from "./limit-labels.js";
 import { isPaused } from "./range.js";
-import { LastMinute, Pace, SampleWindow, withGaps } from "./samples.js";
+import { LastMinute, MINUTE, Pace, SampleWindow, withGaps } from "./samples.js";
 import { themed, tokenReader } from "./theme.js";
 
 // The widths of a letter of a mark, and of what is left and right of the plot, at most.
@@ -229,13 +229,16 @@ function differs(samples) {
   return known.filter(({ p95, p99 }) => p99 > 1.02 * p95).length > known.length / 20;
 }
 
+const valueOf = (sample, field) => sample[field] ?? sample[field.replace(MINUTE, "")];
+
 // The words stand at the right end of the axis, beside the newest values.
 function fillEnds(trace, samples, top, range, scaled) {
   const { ends, words } = trace.meta;
   const labels = ends.map((field, place) => {
-    const last = samples.findLast((sample) => Number.isFinite(sample[field]));
+    // In the first minute there is no mean: the name stands beside the newest micro-batch.
+    const last = samples.findLast((sample) => Number.isFinite(valueOf(sample, field)));
     const hidden = !last || !words[place] || (field === "p99" && !differs(samples));
-    return hidden ? { t: null, y: null, text: "", place } : { t: range.end, y: scaled(last[field]), text: words[place], place };
+    return hidden ? { t: null, y: null, text: "", place } : { t: range.end, y: Math.min(top, scaled(valueOf(last, field))), text: words[place], place };
   });
   const shown = labels.filter(({ text }) => text).sort((a, b) => a.y - b.y);
   for (let i = 1; i < shown.length; i += 1) shown[i].y = Math.max(shown[i].y, shown[i - 1].y + LABELS_APART * top);

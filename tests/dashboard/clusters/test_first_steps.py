@@ -39,6 +39,6 @@ def test_the_page_has_the_next_step_and_the_clock_of_the_start(
     rows = Cluster.objects.filter(pk=cluster.pk)
     rows.update(desired="running", state="stopped", created_at=started)
     html = operating.get(f"/clusters/{cluster.slug}/").content.decode()
-    assert 'data-step="records" data-state="next"' in html
+    assert 'data-step="query" data-state="next"' in html
     assert "starting (Spark, 0:4" in html
     assert "The cluster is stopped" not in html
