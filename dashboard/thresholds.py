@@ -47,6 +47,8 @@ _STATES = {
 }  # fmt: skip
 STATES = {state: grade for grade, states in _STATES.items() for state in states.split(", ")}
 # Grade and icon of the chips of proposals. Colour means good or bad, so most states have none.
+# The state of a plan that became stale while it was executed.
+ENDED_EARLY: Final = "ended early"
 STATE_CHIPS: Final[Mapping[str, tuple[str, str]]] = {
     State.COMPUTING: ("info", "clock"),
     State.READY: ("info", "clock"),
@@ -62,4 +64,5 @@ STATE_CHIPS: Final[Mapping[str, tuple[str, str]]] = {
     State.STOPPED: ("warn", "stop"),
     State.ROLLED_BACK: ("", "undo"),
     State.SUPERSEDED: ("", "close"),
+    ENDED_EARLY: ("warn", "stop"),
 }

@@ -220,9 +220,13 @@ def _best(reachable: float | None, value: float | None) -> float | None:
 
 
 def _age_s(cluster: Cluster, now: datetime | None) -> float | None:
-    """Return the age of the newest sample in s; None if none is due, or for a past period."""
+    """Return the age of the newest sample in s; None if none is due, or for a past period.
+
+    While the Spark application starts, none is: its own state alerts if it does not.
+    """
     seen = cluster.last_sample_at
     is_due = now is not None and cluster.desired == Cluster.Desired.RUNNING
+    is_due = is_due and cluster.state != Cluster.State.STARTING
     if seen is None or not is_due or now is None or is_idle(cluster, now):
         return None
     return max(0.0, (now - seen).total_seconds())

@@ -57,7 +57,8 @@ def proposals_listing(cluster: Cluster, filters: ProposalFilters) -> Listing[Pro
 
     Raises `BadFilter`.
     """
-    proposals = Proposal.objects.filter(cluster=cluster).defer(*UNLISTED).select_related("cluster")
+    proposals = Proposal.objects.filter(cluster=cluster).select_related("cluster", "execution")
+    proposals = proposals.defer(*UNLISTED, "execution__planned_stops", "execution__rollback_cost")
     proposals = selected(proposals, filters, COLUMNS, _mentions)
     return Listing(proposals, ("-requested_at", "-pk"), list, filters)
 

@@ -12,10 +12,12 @@ from controlplane.models import Cluster, ClusterHealth, Query, Stream
 # What closes a step, its title, and what it is about.
 _STEPS: Final = (
     ("stream", "Declare a stream", "A sample file proposes its columns."),
+    ("query", "Write a query", "On the columns of the stream; it reads records that arrive later."),
     ("records", "Send records", "By a command with a token, or as a file, on the stream's page."),
-    ("query", "Write a query", "On the columns of the stream; Preview shows its results."),
     ("results", "See results", "They come with the first micro-batch that has records for it."),
 )  # fmt: skip
+# A single batch may pass before its latency is measured.
+_COMPUTED: Final = Q(latency_ms__gt=0) | Q(state_bytes__gt=0)
 _ARRIVED: Final = Q(total__gt=0) | Q(unread__gt=0)
 
 
@@ -47,14 +49,14 @@ def first_steps(cluster: Cluster) -> list[FirstStep]:
         Subquery(streams.values("name")),
         Exists(logs.filter(_ARRIVED)),
         Subquery(queries.order_by("pk").values("pk")[:1]),
-        Exists(queries.filter(latency_ms__gt=0)),
+        Exists(queries.filter(_COMPUTED)),
     ).get(pk=cluster.pk)
     if has_results:
         return []
     done = {
         "stream": stream is not None,
-        "records": arrived,
         "query": query is not None,
+        "records": arrived,
         "results": False,
     }
     urls = {"stream": reverse("stream-new", args=[cluster.slug])}

@@ -29,6 +29,7 @@ _STOPPED: Final = "Records wait in the log until the cluster is started."
 _NO_RECORDS: Final = "The cluster runs and waits for its first records"
 _FIRST: Final = "Send some from the page of a stream."
 _IDLE: Final = "The cluster is idle: there are no new records"
+_FIRST_MINUTE: Final = "Limits count once a whole minute was measured."
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,8 @@ def _firing(row: AlertRow) -> ClusterHeadline:
         return ClusterHeadline(what, f"{detail}." if detail else "")
     what += f": {row.value} at its last check, limit {row.limit}"
     why = "The mean of the last minute is within the limit: the alert ends if it stays there."
+    if row.alert.subject == AlertMeasure.AGE:
+        why = "The alert ends with the next sample."
     return ClusterHeadline(what, why, explain=row.subject)
 
 
@@ -170,7 +173,7 @@ def range_headline(cluster: Cluster, readings: ClusterReadings) -> ClusterHeadli
     values = ", ".join(phrase(cluster, r) for r in kept if r.measure is not AlertMeasure.AGE)
     if not readings.is_graded:
         what = f"Measured for less than a minute: {values}"
-        return ClusterHeadline(what, FIRST_FIGURES, chip=FleetStatus.MEASURING)
+        return ClusterHeadline(what, _FIRST_MINUTE, chip=FleetStatus.MEASURING)
     return ClusterHeadline(f"All limits are kept: {values}", "", thresholds.GOOD, FleetStatus.KEPT)
 
 

@@ -21,7 +21,7 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.proposals.outcome import Outcome, outcome_of
 from dashboard.frame.headline import Headline
 from dashboard.proposals.headline import pair_text
-from dashboard.thresholds import STATE_CHIPS
+from dashboard.thresholds import ENDED_EARLY
 
 _ACTIVE: Final = (State.APPROVED, State.EXECUTING, State.PAUSED, State.ROLLING_BACK)
 # Title and description of each goal.
@@ -48,9 +48,14 @@ _REFUSALS: Final[Mapping[GateCode, str]] = {
 }
 
 
+def state_word(proposal: Proposal) -> str:
+    """Return the state of a proposal, `ENDED_EARLY` if it became stale while it was executed."""
+    is_early = proposal.state == State.STALE and hasattr(proposal, "execution")
+    return ENDED_EARLY if is_early else proposal.state
+
+
 def list_row(proposal: Proposal, policy: PolicySettings) -> dict[str, Any]:
     """Return the row of a proposal; `gain_now`: "" if it does not wait or was not reviewed."""
-    grade, icon = STATE_CHIPS[proposal.state]
     outcome = outcome_of(proposal, PlanSummary(), policy) if proposal.after else None
     # The aim of a repair is not a measure.
     (aim,) = proposal.aims if len(proposal.aims) == 1 else ("",)
@@ -64,8 +69,7 @@ def list_row(proposal: Proposal, policy: PolicySettings) -> dict[str, Any]:
     words = _words(outcome) if is_waiting else ""
     return {
         "proposal": proposal,
-        "chip_grade": grade,
-        "chip_icon": icon,
+        "state": state_word(proposal),
         "outcome_words": _REFUSALS[refusal.code] if refusal else words,
         "why": _why(proposal),
         "outcome_grade": str(outcome.grade) if outcome is not None and is_waiting else "",

@@ -29,9 +29,9 @@ from controlplane.proposals.outcome import Outcome, outcome_of
 from controlplane.proposals.review import Review
 from dashboard.plan_names import titled_parameters
 from dashboard.proposals.headline import effect_clauses, headline_of, joined, pause_clause
+from dashboard.proposals.list_rows import state_word
 from dashboard.proposals.measure_rows import LEDGER, proof_rows, proof_table
 from dashboard.proposals.words import obstacle_words
-from dashboard.thresholds import STATE_CHIPS
 
 UNDER_WAY: Final = (Proposal.State.COMPUTING, Proposal.State.APPROVED, *ACTIVE)
 _WAITS: Final = (Proposal.State.READY, Proposal.State.APPROVED)
@@ -60,15 +60,13 @@ def page_context(actor: Actor, cluster: Cluster, proposal: Proposal) -> dict[str
     execution = Execution.objects.filter(proposal=proposal).first()
     if execution is not None:
         execution.proposal = proposal
-    grade, icon = STATE_CHIPS[proposal.state]
     judgement = Judgement.stored(proposal.judgement)
     better = judgement.better if judgement is not None else None
     return {
         "proposal": proposal,
         "title": algorithm_title(proposal.planner, proposal.algorithm),
         "parameters": _parameters(proposal),
-        "chip_grade": grade,
-        "chip_icon": icon,
+        "state": state_word(proposal),
         "under_way": proposal.state in UNDER_WAY,
         "waits": waiting_for(proposal, execution.waits if execution is not None else ""),
         "execution": execution,

@@ -7,7 +7,7 @@ import { extendLines, moveEnds, rememberLines, resetAxis } from "./deltas.js";
 import { format, significant } from "./format.js";
 import { placeLabels, plotSize } from "./limit-labels.js";
 import { isPaused } from "./range.js";
-import { LastMinute, MINUTE, MINUTE_MS, Pace, SampleWindow, withGaps } from "./samples.js";
+import { LastMinute, MINUTE, Pace, SampleWindow, withGaps } from "./samples.js";
 import { themed, tokenReader } from "./theme.js";
 
 // The widths of a letter of a mark, and of what is left and right of the plot, at most.
@@ -177,7 +177,7 @@ export class ChartBoard {
     const shown = themed({ ...figure, layout: { ...layout, shapes } }, tokenReader());
     resetAxis(element);
     this.plotly.react(element, shown.data, shown.layout, shown.config).then(() => {
-      rememberLines(element, samples.at(-1)?.t);
+      rememberLines(element, samples.at(-1));
       makeAccessible(element, findingOf(figure, samples));
       if (element.weirDrawn) return;
       element.weirDrawn = true;
@@ -216,6 +216,7 @@ export function fillTrace(trace, samples, top, range) {
   if (meta.field) {
     trace.x = samples.map((sample) => sample.t);
     trace.y = samples.map((sample) => scaled(sample[meta.field]));
+    trace.mode = trace.y.filter(Number.isFinite).length === 1 ? "lines+markers" : "lines";
     // A percentile that is a copy of a lower one is not drawn: p99 of a small batch is its p95.
     if (meta.field === "p99") trace.visible = differs(samples);
     // Nor is a limit before it is known: a line without points could not be extended.
@@ -228,13 +229,16 @@ function differs(samples) {
   return known.filter(({ p95, p99 }) => p99 > 1.02 * p95).length > known.length / 20;
 }
 
+const valueOf = (sample, field) => sample[field] ?? sample[field.replace(MINUTE, "")];
+
 // The words stand at the right end of the axis, beside the newest values.
 function fillEnds(trace, samples, top, range, scaled) {
   const { ends, words } = trace.meta;
   const labels = ends.map((field, place) => {
-    const last = samples.findLast((sample) => Number.isFinite(sample[field]));
+    // In the first minute there is no mean: the name stands beside the newest micro-batch.
+    const last = samples.findLast((sample) => Number.isFinite(valueOf(sample, field)));
     const hidden = !last || !words[place] || (field === "p99" && !differs(samples));
-    return hidden ? { t: null, y: null, text: "", place } : { t: range.end, y: scaled(last[field]), text: words[place], place };
+    return hidden ? { t: null, y: null, text: "", place } : { t: range.end, y: Math.min(top, scaled(valueOf(last, field))), text: words[place], place };
   });
   const shown = labels.filter(({ text }) => text).sort((a, b) => a.y - b.y);
   for (let i = 1; i < shown.length; i += 1) shown[i].y = Math.max(shown[i].y, shown[i - 1].y + LABELS_APART * top);
@@ -269,21 +273,20 @@ function markWords(marks, range, width) {
   return marks.map((mark) => words.get(mark));
 }
 
-/** Return the highest value of the lines at the moments for which `holds(t, field)`, 0 without one. */
+/** Return the highest value of the lines at the moments for which `holds(t)`, 0 without one. */
 function highest(figure, samples, holds) {
   const values = figure.data.filter(({ meta }) => meta?.field).flatMap(({ meta: { field, scale = 1 } }) =>
-    samples.filter(({ t }) => holds(t, field)).map((sample) => sample[field] * scale).filter(Number.isFinite));
+    samples.filter(({ t }) => holds(t)).map((sample) => sample[field] * scale).filter(Number.isFinite));
   return values.reduce((a, b) => Math.max(a, b), 0);
 }
 
 /** Return the upper end of the axis: above the values, and above limits that are not far from them.
  *
- * waited: samples whose records waited for a start, and means with them, show no load; the axis has
- * them only while there is nothing else.
+ * waited: samples whose records waited for a start show no load; the axis has them only while there
+ * is nothing else.
  */
 function topOf(figure, samples, waited) {
-  const isLoad = (t, field) => !waited.some((since) => t >= since && t < since + (field.startsWith(MINUTE) ? MINUTE_MS : 1));
-  const most = highest(figure, samples, isLoad) || highest(figure, samples, () => true);
+  const most = highest(figure, samples, (t) => !waited.includes(t)) || highest(figure, samples, () => true);
   const levels = figure.layout.meta.levels.filter((level) => !most || level <= FAR * most);
   return SPARE * Math.max(most, ...levels) || 1;
 }

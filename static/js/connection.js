@@ -113,6 +113,8 @@ class Badge {
     }
     if (this.paused) return ["paused", "warn"];
     const silence = newest === null ? performance.now() - this.started : serverNow() - newest;
+    // A cluster without new records has no new samples: nothing is missing.
+    if (silence > this.quietMs && document.querySelector(`#nav-dot-${document.body.dataset.cluster} [data-idle]`)) return ["idle", "good"];
     if (silence > this.quietMs) return [newest === null ? "no data" : `no data for ${duration(silence)}`, "warn"];
     // A sample per second: a number that changes with each of them would paint the page twice.
     return [newest === null ? "live" : `live · ${duration(Math.max(1000, silence))} old`, "good"];

@@ -8,7 +8,7 @@ import { clock } from "./format.js";
 const LONGEST_STEP_MS = 12 * 3600e3;
 const EDGE_PX = 0.5;
 
-/** Remember a chart as Plotly drew it; `last`: the moment of the last sample. */
+/** Remember a chart as Plotly drew it; `last`: the last sample. */
 export function rememberLines(element, last) {
   const lines = new Map();
   for (const group of element.querySelectorAll(".scatterlayer .trace")) {
@@ -16,9 +16,12 @@ export function rememberLines(element, last) {
     const parts = [...group.querySelectorAll("path.js-line")];
     const path = parts.pop();
     if (!meta?.field || !path) continue;
-    lines.set(meta.field, { path, parts, kept: withoutLast(path.getAttribute("d") ?? ""), scale: meta.scale ?? 1 });
+    // Without a value at the last sample, the last point is an older one, which does not change.
+    const text = path.getAttribute("d") ?? "";
+    const isKnown = Number.isFinite(last?.[meta.field]);
+    lines.set(meta.field, { path, parts, kept: isKnown ? withoutLast(text) : text, isJoined: isKnown, scale: meta.scale ?? 1 });
   }
-  element.weirLines = { lines, last, moved: 0, isBehind: false };
+  element.weirLines = { lines, last: last?.t, moved: 0, isBehind: false };
 }
 
 /** Return whether the newest samples could be added to the lines as they are drawn.
@@ -38,15 +41,19 @@ export function extendLines(element, samples, fields, range) {
   const drawn = [];
   for (const field of fields) {
     const line = known.lines.get(field);
-    if (!line || !line.path.isConnected || !tail.every((sample) => fits(sample[field], line.scale, yaxis))) return false;
+    const values = tail.map((sample) => sample[field]).filter(Number.isFinite);
+    // Plotly draws no line before its first value.
+    if (!line && !values.length) continue;
+    if (!line?.path.isConnected || !values.every((value) => fits(value, line.scale, yaxis))) return false;
     const place = (sample) => `${(xaxis.d2p(sample.t) - moved).toFixed(1)},${yaxis.d2p(sample[field] * line.scale).toFixed(1)}`;
-    drawn.push([line, joined(isFull ? "" : line.kept, added, field, place)]);
+    drawn.push([line, field, joined(isFull ? { kept: "" } : line, added, field, place)]);
   }
   if (isFull && !moveAxis(element, moved)) return false;
-  for (const [line, text] of drawn) {
+  for (const [line, field, text] of drawn) {
     line.path.setAttribute("d", text);
     if (!isFull) continue;
-    line.kept = withoutLast(text);
+    line.isJoined = Number.isFinite(samples.at(-1)[field]);
+    line.kept = line.isJoined ? withoutLast(text) : text;
     // Plotly draws the parts of a line that gaps divide apart; now they are in the text.
     for (const part of line.parts.splice(0)) part.remove();
   }
@@ -82,14 +89,14 @@ function tailOf(samples, last) {
 }
 
 function fits(value, scale, yaxis) {
-  const y = Number.isFinite(value) ? yaxis.d2p(value * scale) : -1;
+  const y = yaxis.d2p(value * scale);
   return y >= 0 && y <= yaxis._length;
 }
 
 // A sample without a value breaks the line.
-function joined(kept, samples, field, place) {
+function joined({ kept, isJoined: isContinued }, samples, field, place) {
   let text = kept;
-  let isJoined = kept !== "";
+  let isJoined = kept !== "" && isContinued;
   for (const sample of samples) {
     const isKnown = Number.isFinite(sample[field]);
     if (isKnown) text += `${isJoined ? "L" : "M"}${place(sample)}`;

@@ -11,7 +11,7 @@ const PARTS = { imbalance: ["loads", "capacity", "arrived", "in"] };
 const GAP_STEPS = 6;
 // A figure with this prefix is its mean over a minute, as tiles show it.
 export const MINUTE = "minute_";
-export const MINUTE_MS = 60e3;
+const MINUTE_MS = 60e3;
 // Starts and outages that are remembered.
 const MOST_WAITED = 10;
 
@@ -87,10 +87,16 @@ export class SampleWindow {
   /** Return the samples, oldest first. */
   get samples() {
     if (this.dirty) {
-      this.ordered = [...this.buckets.entries()].sort((a, b) => a[0] - b[0]).map(([, bucket]) => bucket.sample);
+      this.ordered = [...this.buckets.entries()].sort((a, b) => a[0] - b[0]).map(([, bucket]) => this.#shown(bucket.sample));
       this.dirty = false;
     }
     return this.ordered;
+  }
+
+  // A minute with records that waited has no mean of the load: its line begins after that minute.
+  #shown(sample) {
+    const isLoad = !this.waited.some((since) => sample.t >= since && sample.t < since + MINUTE_MS);
+    return isLoad ? sample : only(sample, Object.keys(sample).filter((name) => !name.startsWith(MINUTE)));
   }
 
   #key(t) { return this.step ? Math.floor(t / this.step) * this.step : t; }

@@ -8,7 +8,7 @@ from typing import Final
 
 import redis
 
-from controlplane.processes.runtime.beats import beat, record_clusters
+from controlplane.processes.runtime.beats import IDLE, beat, record_clusters
 from controlplane.processes.runtime.leases import Leases
 from workers.agent.driver import DriverSpec
 from workers.agent.keeper import Keeper
@@ -78,7 +78,14 @@ class Agent:
         self._publish({slug: report for slug, report in reports.items() if slug in own})
         if self._removal is not None:
             self._removal.step(deleted & held.keys() - self._keepers.keys(), now)
-        return self._beat({slug: report.state for slug, report in reports.items()}, wanted)
+        return self._beat({slug: self._recorded(slug, r) for slug, r in reports.items()}, wanted)
+
+    def _recorded(self, slug: str, report: Report) -> str:
+        """Return the state of a cluster, `IDLE` if it runs and no record waits for a batch."""
+        keeper = self._keepers.get(slug)
+        seen = keeper.progress.observed if keeper and keeper.progress else None
+        is_idle = report.state == "running" and seen is not None and seen.unread == 0
+        return IDLE if is_idle else report.state
 
     def watch(self, stop: threading.Event) -> None:
         """Renew the leases and kill drivers without one until `stop`, whatever delays the loop."""

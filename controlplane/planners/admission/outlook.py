@@ -79,7 +79,9 @@ def outlook_of(
     shares = reading_of(stream.cluster).shares() if shares is None else shares
     known = history(stream.cluster, known_periods(len(shares)), PERIOD_S, [stream.pk])
     rates = known.of(stream.pk)
-    if np.isnan(rates).all():
+    # A cluster that runs measures 0 for a stream before its first record.
+    is_silent = stream.rate is None and not (rates > 0).any()
+    if is_silent or np.isnan(rates).all():
         return None
     choice = ForecasterChoice.from_json(stream.forecaster)
     result = forecasts(rates[None, :], [choice], horizon)

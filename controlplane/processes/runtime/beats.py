@@ -27,6 +27,8 @@ from controlplane.wire.foreign.entries import (
 EXPIRES_S: Final = 60
 BEATS: Final = "weir:beats"
 AGENT_CLUSTERS: Final = "weir:agent:clusters"
+# Recorded of a cluster that runs and has no records, so that no batch shows it.
+IDLE: Final = "idle"
 CHILDREN: Final = "weir:supervisor:children"
 # Set by the runner: the name of this process among its children.
 CHILD: Final = "WEIR_CHILD"

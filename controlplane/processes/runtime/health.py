@@ -11,7 +11,7 @@ from typing import Any, Final
 import redis
 from celery import Celery
 
-from controlplane.processes.runtime.beats import cluster_states, last_beat_ms
+from controlplane.processes.runtime.beats import IDLE, cluster_states, last_beat_ms
 from controlplane.processes.runtime.children import WORKER, Place
 from controlplane.wire.foreign.telemetry import newest_rows
 
@@ -54,7 +54,7 @@ def probe_beat(client: "redis.Redis", process: str, since_ms: int) -> str | None
 
 
 def probe_spark(client: "redis.Redis", since_ms: int) -> str | None:
-    """Look for a batch of every cluster that should run, by the agent's states.
+    """Look for a batch of every cluster that should run and has records, by the agent's states.
 
     It waits for the agent's heartbeat first.
     """
@@ -63,7 +63,7 @@ def probe_spark(client: "redis.Redis", since_ms: int) -> str | None:
     waiting = [
         f"Spark of {slug} ({state})"
         for slug, state in sorted(cluster_states(client).items())
-        if state != "stopped" and not _runs(client, slug, state, since_ms)
+        if state not in ("stopped", IDLE) and not _runs(client, slug, state, since_ms)
     ]
     return ", ".join(waiting) or None
 

@@ -142,7 +142,7 @@ const axis = { _length: 100, d2p: (value) => value };
 chart._fullLayout = { xaxis: axis, yaxis: axis };
 chart.querySelector(".trace").__data__ = [{ trace: { meta: { field: "in" } } }];
 const path = chart.querySelector("path");
-rememberLines(chart, 2);
+rememberLines(chart, { t: 2, in: 1 });
 const sample = ([t, value]) => ({ t, in: value });
 const extended = (pairs) => extendLines(chart, pairs.map(sample), ["in"]);
 """
@@ -162,3 +162,29 @@ def test_a_line_has_all_samples_while_old_ones_leave_the_window(module: Page) ->
 def test_a_line_is_drawn_again_when_its_last_sample_left_the_window(module: Page) -> None:
     script = LINE + "return [extended([[3, 5], [4, 6]]), extended([]), path.getAttribute('d')];"
     assert run(module, script) == [False, False, "M0,1L1,1L2,1"]
+
+
+def test_a_line_without_its_newest_values_is_extended_once_they_are_known(module: Page) -> None:
+    """The mean of a minute with records that waited is not known; other lines still grow."""
+    script = (
+        LINE + "rememberLines(chart, { t: 3 });"
+        "const extended_lines = (pairs) => extendLines(chart, pairs.map(sample), ['in', 'mean']);"
+        "return [extended_lines([[3], [4]]), path.getAttribute('d'),"
+        " extended_lines([[3], [4], [5, 6], [6, 7]]), path.getAttribute('d')];"
+    )
+    before = "M0,1L1,1L2,1"
+    assert run(module, script) == [True, before, True, f"{before}M5.0,6.0L6.0,7.0"]
+
+
+def test_the_mean_of_a_minute_begins_after_records_that_waited(module: Page) -> None:
+    """Its line stays within the axis, whose scale they do not set."""
+    script = (
+        imported("SampleWindow", "samples")
+        + """
+const [window, first] = [new SampleWindow(600e3), 1700000000000];
+const times = [0, 30e3, 59e3, 60e3];
+window.load(times.map((after) => ({ t: first + after, p95: 1, minute_p95: 2 })), [first]);
+return window.samples.map((sample) => [sample.p95, sample.minute_p95 ?? null]);
+"""
+    )
+    assert run(module, script) == [[1, None], [1, None], [1, None], [1, 2]]

@@ -24,7 +24,7 @@ def test_each_step_closes_by_what_was_measured(operator: Actor) -> None:
     cluster = small_cluster(operator)
     assert states(cluster) == ["done", "next", "waits", "waits"]
     ClusterHealth.objects.create(cluster=cluster, observed_at=timezone.now(), unread=200)
-    assert states(cluster) == ["done", "done", "next", "waits"]
+    assert states(cluster) == ["done", "next", "done", "waits"]
     placed(operator, cluster, {"q": ["s0"]})
     assert states(cluster) == ["done", "done", "done", "next"]
     Query.objects.filter(cluster=cluster).update(latency_ms=900.0)
@@ -39,6 +39,6 @@ def test_the_page_has_the_next_step_and_the_clock_of_the_start(
     rows = Cluster.objects.filter(pk=cluster.pk)
     rows.update(desired="running", state="stopped", created_at=started)
     html = operating.get(f"/clusters/{cluster.slug}/").content.decode()
-    assert 'data-step="records" data-state="next"' in html
+    assert 'data-step="query" data-state="next"' in html
     assert "starting (Spark, 0:4" in html
     assert "The cluster is stopped" not in html

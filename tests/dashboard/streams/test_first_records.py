@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
@@ -23,6 +24,7 @@ from controlplane.wire import keys
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from controlplane.wire.types import type_names
 from tests.dashboard.conftest import browser_of
+from tests.support.admission import arrived
 from tests.support.cluster import confirmed
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -65,6 +67,8 @@ def uploaded(name: str, body: bytes) -> SimpleUploadedFile:
 def test_the_command_appends_its_record_with_the_new_token(
     browser: Client, stream: Stream, client: Client
 ) -> None:
+    # The cluster runs already, and has measured that nothing arrives.
+    arrived(stream.cluster, timezone.now(), {stream.name: [0.0, 0.0]})
     page = browser.get(f"{STREAMS}{stream.pk}/").content.decode()
     assert "$TOKEN" in unescape(page)
     assert browser.post(f"{STREAMS}{stream.pk}/token/").status_code == 401

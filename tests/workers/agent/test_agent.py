@@ -110,7 +110,7 @@ def test_each_tick_beats_and_tells_where_every_cluster_stands(
     desk.wanted = {"sf": WAITS, "ny": None}
     agent.tick(1.0)
     assert desk.written == {
-        "sf": Report("starting", "Spark starts", "start"),
+        "sf": Report("starting", "", "start"),
         "ny": Report("stopped"),
     }
     assert cluster_states(client) == {"sf": "starting", "ny": "stopped"}

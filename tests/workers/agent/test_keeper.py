@@ -132,7 +132,7 @@ def make_bench(tmp_path: Path, redis_url: str) -> Iterator[MakeBench]:
 def test_a_wanted_driver_is_started_and_seen_running(make_bench: MakeBench) -> None:
     """Running is what its own heartbeat says, not that a process exists."""
     bench = make_bench()
-    assert bench.step() == Report("starting", "Spark starts", "start")
+    assert bench.step() == Report("starting", "", "start")
     assert bench.until("running") == Report("running")
     assert bench.started() == [bench.keeper.pid]
 
@@ -174,7 +174,7 @@ def test_a_dead_driver_is_restarted_after_a_pause_and_says_why(make_bench: MakeB
     (bench.folder / "die").touch()
     failed = bench.until("failed")
     assert failed.detail.startswith("ValueError: the state store is gone (restart 1 in 0 s)")
-    assert bench.step(seconds=0).detail == "Spark starts again, attempt 2"
+    assert bench.step(seconds=0).detail == "attempt 2"
     bench.until("running")
     assert len(set(bench.started())) == 2
     assert len(bench.tree()) == 2

@@ -74,6 +74,9 @@ def test_spark_is_ready_when_it_told_of_a_batch_in_this_run(client: "redis.Redis
     record_clusters(client, {"sf": "running", "ny": "stopped"}, ["sf", "ny"])
     client.xadd(telemetry_key("sf"), {"t": json.dumps({"batch": 1, "emitted_ms": 999})})
     assert probe() == "Spark of sf (running)"
+    record_clusters(client, {"sf": "idle"}, ["sf", "ny"])
+    assert probe() is None
+    record_clusters(client, {"sf": "running"}, ["sf", "ny"])
     client.xadd(telemetry_key("sf"), {"t": json.dumps({"batch": 2, "emitted_ms": 1001})})
     assert probe() is None
 
