@@ -4,7 +4,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
@@ -12,7 +14,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connections
 from django.test import Client
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect
 
 from controlplane.models import Proposal
 from controlplane.processes.asgi import application
@@ -101,10 +103,10 @@ def is_fault(message: ConsoleMessage) -> bool:
     return message.type == "error" and not any(text in message.text for text in refused)
 
 
-@pytest.fixture
-def page(chromium: Browser, web: str) -> Iterator[Page]:
-    """A fresh page whose errors fail the test."""
-    context = chromium.new_context(base_url=web, viewport={"width": 1280, "height": 900})
+@contextmanager
+def faultless_page(chromium: Browser, base_url: str) -> Iterator[Page]:
+    """Yield a page of a context of its own; an error on it fails the test."""
+    context = chromium.new_context(base_url=base_url, viewport={"width": 1280, "height": 900})
     opened = context.new_page()
     faults: list[str] = []
     opened.on("pageerror", lambda fault: faults.append(str(fault)))
@@ -115,3 +117,27 @@ def page(chromium: Browser, web: str) -> Iterator[Page]:
     yield opened
     context.close()
     assert faults == []
+
+
+@pytest.fixture
+def page(chromium: Browser, web: str) -> Iterator[Page]:
+    """A fresh page of the web process whose errors fail the test."""
+    with faultless_page(chromium, web) as opened:
+        yield opened
+
+
+@pytest.fixture
+def module(chromium: Browser) -> Iterator[Page]:
+    """An empty page that imports modules from the collected static files, without a server."""
+
+    def answer(route: Route) -> None:
+        name = urlsplit(route.request.url).path.removeprefix(settings.STATIC_URL)
+        if name == "/":
+            route.fulfill(content_type="text/html", body="<!doctype html><body></body>")
+        else:
+            route.fulfill(path=settings.STATIC_ROOT / name)
+
+    with faultless_page(chromium, "http://modules.test") as opened:
+        opened.route("**/*", answer)
+        opened.goto("/")
+        yield opened

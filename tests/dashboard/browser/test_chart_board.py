@@ -47,13 +47,6 @@ document.dispatchEvent(new Event("visibilitychange"));
 SHOW = "hidden = false; document.dispatchEvent(new Event('visibilitychange'));"
 
 
-@pytest.fixture
-def module(page: Page) -> Page:
-    """A page from which modules can be imported."""
-    page.goto("/login/")
-    return page
-
-
 def result(page: Page, script: str) -> Any:
     """Return what a script with a board returns."""
     return run(page, BOARD + script)

@@ -21,13 +21,6 @@ WINDOW = imported("SampleWindow, withGaps", "samples")
 LIVE = imported("LiveSocket, delayBefore", "live")
 
 
-@pytest.fixture
-def module(page: Page) -> Page:
-    """A page from which modules can be imported."""
-    page.goto("/login/")
-    return page
-
-
 def run(page: Page, script: str) -> Any:
     """Return what an async function body returns."""
     return page.evaluate(f"async () => {{ {script} }}")

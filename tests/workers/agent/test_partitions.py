@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,11 +70,14 @@ def test_a_cluster_that_runs_keeps_its_partitions(site: Site, sf: Cluster) -> No
     assert refusal.value.code == "not_stopped"
 
 
-def test_a_refusal_leaves_the_database_as_it_is(site: Site, sf: Cluster) -> None:
-    """The checkpoint decides: here Redis is not there."""
+def test_a_refusal_leaves_the_database_as_it_is(
+    site: Site, sf: Cluster, redis_server: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The checkpoint decides: here it holds no whole batch."""
     with pytest.raises(Conflict) as refusal:
-        change_partitions(site, "op", sf, 5)
+        change_partitions(replace(site, redis_url=redis_server), "op", sf, 5)
     assert refusal.value.code == "checkpoint"
+    assert "holds no whole batch" in capfd.readouterr().err
     sf.refresh_from_db()
     assert sf.partitions is None
 
