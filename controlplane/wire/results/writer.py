@@ -9,6 +9,7 @@ deleted the window, as the row would lack its other records.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -210,7 +211,8 @@ class WindowWriter:
         """Write windows without other parts, single parts of others, and merged windows."""
         statements = Statements(cursor, self.database.is_postgres)
         statements.stage([*plain, *single])
-        version = statements.version(self.cluster, self.batch, len(plain) + len(single))
+        count = len(plain) + len(single) + len(self._parts)
+        version = statements.version(self.cluster, self.batch, count)
         places = [*self._rows, *self._single, *self._parts, *self._deleted]
         skipped = statements.skipped(self.cluster, places)
         if skipped:
@@ -220,19 +222,24 @@ class WindowWriter:
         for place in self._deleted - skipped:
             statements.delete(place, self.batch)
         statements.upsert(plain, version)
-        changed = {place: parts for place, parts in self._parts.items() if place not in skipped}
+        changed = {place: (number, self._parts[place]) for number, place in enumerate(
+            self._parts, 1 + count - len(self._parts)) if place not in skipped}  # fmt: skip
         if statements.upsert(single, version, HAS_SAME_PART) < len(single):
             # Some have other parts, or a newer batch wrote them.
-            changed |= {place: decode(row.state) for place, row in self._single.items()
-                        if place not in skipped}  # fmt: skip
+            changed |= {row[:3]: (row[-1], decode(self._single[row[:3]].state)) for row in single}
         if changed:
-            self._write_parts(statements, changed)
+            self._write_parts(statements, changed, version)
 
-    def _write_parts(self, statements: Statements, changed: Mapping[Place, Parts]) -> None:
-        """Merge the changed parts with the stored ones, and write the windows."""
+    def _write_parts(
+        self,
+        statements: Statements,
+        changed: Mapping[Place, tuple[int, Parts]],
+        version: tuple[int, int, int],
+    ) -> None:
+        """Merge changed parts with the stored ones, and write the windows with their numbers."""
         stored = statements.parts(list(changed))
         windows: dict[Place, Parts] = {}
-        for place, parts in changed.items():
+        for place, (_, parts) in changed.items():
             batch, before = stored.get(place, (-1, {}))
             if batch > self.batch or (batch == self.batch and before == parts):
                 continue
@@ -245,9 +252,10 @@ class WindowWriter:
                 del windows[place]
                 statements.delete(place, self.batch)
         names = statements.names(self.cluster)
-        rows = _numbered({row[:3]: row for row in merged_rows(windows, self._queries, names)}, 1)
+        merged_windows = merged_rows(windows, self._queries, names)
+        rows = sorted(((*row, changed[row[:3]][0]) for row in merged_windows), key=itemgetter(-1))
         statements.stage(rows)
-        statements.upsert(rows, statements.version(self.cluster, self.batch, len(rows)))
+        statements.upsert(rows, version)
 
 
 def _numbered(windows: Mapping[Place, StoredWindow], first: int) -> list[Numbered]:
