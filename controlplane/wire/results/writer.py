@@ -1,10 +1,10 @@
 """Writing of changed windows: one upsert per transaction, guarded by the number of the batch.
 
 A row of an older batch does not replace a newer one, and a repeated batch changes nothing. The
-first statement locks the row of the cluster until the commit, so values of `seq` are visible in
-their order. A change of a window that is final by then is a correction: it has a part of a stream
-that was idle, or a wider type. It is skipped if the query is closed, or if retention may have
-deleted the window, as the row would lack its other records.
+first statement that reads locks the row of the cluster until the commit, so values of `seq` are
+visible in their order. A change of a window that is final by then is a correction: it has a part of
+a stream that was idle, or a wider type. It is skipped if the query is closed, or if retention may
+have deleted the window, as the row would lack its other records.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
