@@ -11,14 +11,15 @@ import pytest
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.sampling import sample_cells
 from controlplane.wire.aggregates.state_schema import schema_named, schema_names
-from controlplane.wire.query import Computation
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.query import Computation, computation_of
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.results.database import ConnectedDatabase
 from controlplane.wire.results.finalized import ResultQuery
 from controlplane.wire.results.json_values import from_json
 from controlplane.wire.results.tables import TABLES, EarlierTable, create_tables
 from controlplane.wire.results.writer import WindowWriter
-from tests.support.stored import HOUR_MS, Changes, changes, computed
+from tests.support.stored import BY_METER, COLUMNS, HOUR_MS, Changes, changes, computed
 
 METERS = computed()
 Row = dict[str, Any]
@@ -150,6 +151,15 @@ def test_a_new_incarnation_of_one_stream_adds_to_plain_rows(database: ConnectedD
     write(database, 1, rows(meter("a", 1), meter("b", 1)))
     write(database, 2, rows(meter("a", 2, run=1)), incarnation=1)
     assert [row[2] for row in stored(database)] == [[3, 30], [1, 10]]
+
+
+def test_a_column_that_became_wider_adds_to_plain_rows(database: ConnectedDatabase) -> None:
+    """A plain row has the accumulators of its time, which its batch named."""
+    write(database, 1, rows(meter("a", 1)))
+    wider = computation_of(BY_METER, {**COLUMNS, "volts": Kind.FLOAT})
+    changed = changes(wider, 9, [meter("a", 4, run=1)])
+    write(database, 2, changed, wider, incarnation=1)
+    assert stored(database)[0][2] == [5, 50.0]
 
 
 def test_a_negative_count_deletes_a_part(database: ConnectedDatabase) -> None:
