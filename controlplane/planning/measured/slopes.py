@@ -47,9 +47,9 @@ def line_through(x: Floats, y: Floats) -> Line | None:
         return None
     first = np.linspace(0, len(x) - 1, min(len(x), _FIRST_SAMPLES)).astype(np.int64)
     # Not scipy.stats: each process would take 17 MB and 0.3 s for it.
-    one, other = first[np.stack(np.triu_indices(len(first), 1))]
-    pairs = x[one] != x[other]
-    slope = np.median((y[one] - y[other])[pairs] / (x[one] - x[other])[pairs])
+    left, right = first[np.stack(np.triu_indices(len(first), 1))]
+    pairs = x[left] != x[right]
+    slope = np.median((y[left] - y[right])[pairs] / (x[left] - x[right])[pairs])
     start = np.median(y[first]) - slope * np.median(x[first])
     distance = np.abs(y - start - slope * x)
     near = distance <= _OUTLIER * _NORMAL * np.median(distance) + 1e-12
