@@ -1,6 +1,7 @@
 """The Celery application: what runs, when the beat calls it, and how it meets Django."""
 
 import os
+import sys
 from contextlib import ExitStack
 from typing import Any
 
@@ -10,6 +11,7 @@ from celery.signals import before_task_publish, task_postrun, task_prerun
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 
 from django.conf import settings
+from django.db import close_old_connections
 
 from controlplane.events import traces
 from controlplane.events.task_names import (
@@ -75,6 +77,8 @@ app.conf.beat_schedule = {
     for task, period_s in _PERIODS_S.items()
 }
 app.steps["consumer"].add(WorkerHeartbeat)
+# Celery would close the connections to the databases before and after each task.
+app.conf["CELERY_DB_REUSE_MAX"] = sys.maxsize
 # The schedule's clock file belongs to the data directory, wherever the beat was started.
 app.conf.beat_schedule_filename = str(settings.DATA_DIR / "celerybeat-schedule")
 
@@ -85,6 +89,13 @@ def note_origin(headers: dict[str, Any], **_: Any) -> None:
     headers[QUEUED_MS] = now_ms()
     if context := traces.current():
         headers[traces.HEADER] = context
+
+
+@task_prerun.connect
+def check_connections(task: Any, **_: Any) -> None:
+    """Close connections to the databases that are old or dead, as Django does for requests."""
+    if not task.request.is_eager:
+        close_old_connections()
 
 
 @task_prerun.connect

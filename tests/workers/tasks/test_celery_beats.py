@@ -1,7 +1,10 @@
 """Celery's processes send heartbeats, and tasks carry the time at which they were sent."""
 
+import time
+
 import pytest
 from celery.schedules import schedule
+from django.db import connection
 
 from controlplane.connections import redis_client
 from controlplane.events.task_names import (
@@ -76,6 +79,44 @@ def test_tasks_without_work_are_sent_once_in_a_while(
     assert sent() == [True, False, False, True]
     monkeypatch.setattr(celery_beats, "QUIET_S", 0.0)
     assert sent() == [True] * 4
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_beat_sleeps_until_a_task_is_due(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: object
+) -> None:
+    """Celery's own pause ends before: the beat would look without a pause until it is due."""
+    every = {PRUNE: {"task": PRUNE, "schedule": 0.3}}
+    monkeypatch.setitem(app.conf, "beat_schedule", every)
+    scheduler = BeatingScheduler(app=app, schedule_filename=f"{tmp_path}/schedule")
+    scheduler.tick()
+    for _ in range(5):
+        while not (pause := scheduler.tick()):
+            pass
+        time.sleep(pause)
+        assert scheduler.tick() == 0.0
+    scheduler.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_tasks_share_a_connection_to_the_database_until_it_is_old(
+    redis_url: str, request: pytest.FixtureRequest
+) -> None:
+    """A new one reads the schema again."""
+    seen = []
+
+    @app.task(name="weir.connection")
+    def note_connection(*, is_last: bool) -> None:
+        connection.ensure_connection()
+        seen.append(connection.connection)
+        connection.close_at = time.monotonic() if is_last else None
+
+    request.addfinalizer(lambda: app.tasks.unregister("weir.connection"))
+    request.getfixturevalue("celery_worker")
+    for is_last in (False, True, False):
+        note_connection.delay(is_last=is_last)
+    wait_for(lambda: len(seen) == 3)
+    assert seen[0] is seen[1] is not seen[2]
 
 
 @pytest.mark.django_db(transaction=True)
