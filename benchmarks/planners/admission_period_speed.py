@@ -79,7 +79,7 @@ def _measure(cluster: Any, repeats: int) -> None:
         started = time.perf_counter()
         plan_redirections(cluster, policy)
         whole.append(time.perf_counter() - started)
-    print(f"{cluster.streams.count():,} streams, {planned.redirected:,} redirected")
+    print(f"{cluster.streams.count():,} streams, {len(planned.moves):,} redirected")
     print(f"  reading the input:  {figures(read)}")
     print(f"  the whole plan:     {figures(whole)}")
 

@@ -289,8 +289,8 @@ def actions_of(split: SplitProblem, plan: AdmissionPlan, present: int) -> list[A
         {**split.assignment.splits, **after}, split.assignment.partitions, needed
     )
     moves += [
-        AssignPartition(*place, target)
-        for place, target in (split.kept | targets).items()
+        AssignPartition(place.stream, place.partition, target)
+        for place, target in {**split.kept, **targets}.items()
         if place.partition is not None and default.of(*place) != target
     ]
     if needed > present:

@@ -64,7 +64,7 @@ class AssignPartition(SingleAction):
 
     def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
         """Return the present assignment, or that there is none."""
-        return (AssignPartition(*self.place, draft.partitions.get(self.place)),)
+        return (AssignPartition(self.stream, self.partition, draft.partitions.get(self.place)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,8 @@ class RemoveStream(SingleAction):
         draft.sources.pop(self.stream, None)
         for edge in [edge for edge in draft.drop_rules if edge[0] == self.stream]:
             del draft.drop_rules[edge]
-        for place in self._partitions(draft):
+        for place in [place for place in draft.partitions if place.stream == self.stream]:
             del draft.partitions[place]
-
-    def _partitions(self, draft: TableDraft) -> list[SourcePartition]:
-        return [place for place in draft.partitions if place.stream == self.stream]
 
     def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
         """Return what adds the stream again, with all that belongs to it."""
@@ -98,7 +95,11 @@ class RemoveStream(SingleAction):
             actions.append(SetSchema(self.stream, draft.schemas[self.stream]))
         if self.stream in draft.sources:
             actions.append(SetSource(self.stream, draft.sources[self.stream]))
-        actions += [AssignPartition(*p, draft.partitions[p]) for p in self._partitions(draft)]
+        actions += [
+            AssignPartition(stream, partition, split)
+            for (stream, partition), split in draft.partitions.items()
+            if stream == self.stream and partition is not None
+        ]
         rules = (item for item in draft.drop_rules.items() if item[0][0] == self.stream)
         return (*actions, *(SetDropRule(*edge, rule) for edge, rule in rules))
 

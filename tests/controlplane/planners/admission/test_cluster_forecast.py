@@ -85,7 +85,7 @@ def test_the_load_is_that_of_the_time_of_a_period(loaded: Cluster, now: datetime
     starts = [given.starts_at + timedelta(seconds=10 * k) for k in (0, 5, 17, 40)]
     assert drawn.of(stream, starts).tolist() == [0, 5, 17, 17]
     assert drawn.of(-1, starts).tolist() == [0, 0, 0, 0]
-    assert drawn.left_for(stream, {stream: 0}, starts) is None
+    assert drawn.left_for(stream, {stream: {0: 1.0}}, starts) is None
 
 
 def test_a_cluster_without_streams_stores_none_and_old_ones_are_deleted(

@@ -5,14 +5,25 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 import redis
 
+from algorithms.admission.strategies import Profile
+from controlplane.planners.admission.inputs import AdmissionInput, AdmittedStream
+from controlplane.planners.admission.problem import Outlook, actions_of, plan_with_room
+from controlplane.wire import keys
 from controlplane.wire.dead_letters import Reason, read_counts
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.producer import Producer
-from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
+from controlplane.wire.routing.cluster_actions import (
+    AssignPartition,
+    AssignStream,
+    SetSchema,
+    SetSource,
+)
+from controlplane.wire.routing.publication import read_table
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.topics.definitions import Definition, avro_body
 from controlplane.wire.topics.places import Place
@@ -161,6 +172,50 @@ def test_records_of_the_log_that_are_appended_again_join_those_of_the_topic(
         producer.append({STREAM: [last]})
     pipeline.batch()
     sales.sent.append(last)
+    assert sales.windows() == sales.expected()
+
+
+def test_partitions_that_a_plan_redirects_are_read_once(
+    broker: str, redis_client: "redis.Redis", redis_server: str
+) -> None:
+    """The plan has the parts of partitions that the driver reports of what has arrived."""
+    pipeline = Pipeline(redis_client, redis_server, splits=2)
+    sales = Sales(pipeline, broker, "redirected", 11)
+    sales.publish(2)
+    sales.finish()
+    # Partitions 0 and 2 are read by split node 0.
+    row = {"country": "DE", "amount": "1.00", "items": 1}
+    for number in range(200):
+        part = 2 * (number % 2) if number < 180 else 1
+        sales.clocks[part] += 1000
+        sales.sent.append(row | {"at": sales.clocks[part], "part": part})
+        sales.producer.send(part, row | {"at": sales.clocks[part]})
+    sales.producer.flush()
+    sales.finish()
+
+    def loads() -> dict[int, float]:
+        result = dict.fromkeys(range(2), 0.0)
+        for number, part in parts:
+            result[table.assignment.of(STREAM, number)] += part
+        return result
+
+    told: Any = redis_client.hget(keys.sources_key("c"), str(STREAM))
+    recent = {p["number"]: p["recent"] for p in json.loads(told)["partitions"]}
+    parts = [(number, count / sum(recent.values())) for number, count in recent.items()]
+    table = read_table(redis_client, "c", pipeline.version)
+    assert loads() == pytest.approx({0: 0.9, 1: 0.1}, abs=0.02)
+    given = AdmissionInput(10, 100.0, {}, [
+        AdmittedStream(STREAM, "sales", [150.0] * 9, {}, {}, parts),
+        AdmittedStream(STREAM + 1, "log", [1.0] * 9, {}, {}),
+    ])  # fmt: skip
+    split, plan = plan_with_room(Profile(foresee=True).solve, given, table.assignment, Outlook())
+    actions = actions_of(split, plan, 2)
+    assert any(isinstance(action, AssignPartition) for action in actions)
+    pipeline.publish(*actions)
+    table = read_table(redis_client, "c", pipeline.version)
+    assert 150 * max(loads().values()) <= 100
+    sales.send(120)
+    sales.finish()
     assert sales.windows() == sales.expected()
 
 
