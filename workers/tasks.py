@@ -11,6 +11,7 @@ from django.utils import timezone
 from controlplane import watch as watch_loops
 from controlplane.access import audit_chain
 from controlplane.alerts import evaluation
+from controlplane.background import ingestion
 from controlplane.background import reconcile as reconciliation
 from controlplane.background.retention.kinds import prune_all
 from controlplane.background.table_statistics import update_statistics
@@ -170,6 +171,11 @@ def _update_views(_now: datetime) -> None:
     logins.review_logins()
 
 
+def _roll_up(now: datetime) -> None:
+    series.roll_up(now)
+    ingestion.decay_idle_rates(now)
+
+
 def _add_periodic(name: str, work: Callable[[datetime], object]) -> None:
     """Register a task of the beat, which calls a service with the present time."""
 
@@ -187,7 +193,7 @@ _add_periodic(FIT_FORECASTERS, fitting.fit_forecasters)
 _add_periodic(RECORD_KEY_SKEW, skew_history.record_all)
 _add_periodic(FOLLOW_DESCRIPTIONS, following.follow_all)
 _add_periodic(RECORD_COSTS, reconciliation.record_costs)
-_add_periodic(ROLL_UP, series.roll_up)
+_add_periodic(ROLL_UP, _roll_up)
 _add_periodic(UPDATE_STATISTICS, lambda _: update_statistics())
 _add_periodic(REQUEUE_PROPOSALS, computation.requeue_lost)
 _add_periodic(SEAL_AUDIT, lambda _: audit_chain.seal())

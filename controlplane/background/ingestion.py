@@ -12,12 +12,13 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 from django.db import connection, transaction
-from django.db.models import Min
+from django.db.models import F, Min
 from django.utils import timezone
 
 from controlplane.events import traces
 from controlplane.events.publish import send_samples
 from controlplane.health import failed_queries, skipped_batches
+from controlplane.health.summary import SEEN
 from controlplane.models import Cluster, Node, Query, RoutingVersion, Stream
 from controlplane.planners.shedding import history as shedding_history
 from controlplane.planning.measures import REPLICATION_FACTOR
@@ -36,6 +37,8 @@ from controlplane.watch.series_shifts import largest_shifts
 # The time constant of stream rates (63 % of a change). Faster rates would make plans, which take
 # minutes to review and execute, stale by noise.
 RATE_TIME_CONSTANT_S = 120.0
+# The rates of an idle cluster decay once in so many seconds.
+IDLE_DECAY_S = 10.0
 # A step is searched in the arrivals of so many periods, three minutes.
 STEP_PERIODS = 18
 # Samples of so much later than now are of a clock that ran ahead.
@@ -194,6 +197,17 @@ def _updated_rate(rate: float | None, records: float, seconds: float, age: float
     weight = 1 - math.exp(-seconds / min(age, RATE_TIME_CONSTANT_S))
     updated = rate + weight * (records / seconds - rate)
     return updated if updated > SILENT else 0.0
+
+
+def decay_idle_rates(now: datetime) -> None:
+    """Let the rates of streams of idle clusters decay: no batch updates them."""
+    idle = Cluster.objects.filter(
+        state=Cluster.State.RUNNING, health__unread=0, health__observed_at__gt=now - SEEN,
+        last_sample_at__lt=now - timedelta(seconds=RATE_TIME_CONSTANT_S / 2),
+    )  # fmt: skip
+    rates = Stream.objects.filter(cluster__in=idle, rate__gt=0)
+    rates.filter(rate__lte=SILENT).update(rate=0.0)
+    rates.update(rate=F("rate") * math.exp(-IDLE_DECAY_S / RATE_TIME_CONSTANT_S))
 
 
 def count_late(cluster: Cluster, rows: Sequence[Row]) -> None:

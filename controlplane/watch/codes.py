@@ -25,7 +25,9 @@ _ALL: Final = (
     DecisionCode("within", "OK", "The figure is within its limit", grade="good"),
     DecisionCode("off", "Off", "The policy switches the monitors off", grade="unknown"),
     DecisionCode("not_running", "Cluster stopped", "The cluster is stopped", grade="unknown"),
-    DecisionCode("no_data", "No data", "There are no measurements yet", grade="unknown"),
+    DecisionCode(
+        "no_data", "No data", "There are no measurements yet, or no new records", grade="unknown"
+    ),
     DecisionCode(
         "data_too_old",
         "Data too old",

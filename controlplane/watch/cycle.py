@@ -8,6 +8,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Max
 
+from controlplane.health.summary import is_idle
 from controlplane.models import Cluster, Execution, Proposal
 from controlplane.planning.measures import STRANDED
 from controlplane.plans.proposal_states import APPROVED
@@ -15,6 +16,7 @@ from controlplane.policies.blackouts import blackout_until, in_blackout
 from controlplane.policies.measure_limits import measure_limits
 from controlplane.policies.store import policy_of
 from controlplane.proposals.approval_lock import lock_of
+from controlplane.telemetry.arrivals.catching_up import oldest_s
 from controlplane.watch.decision import Situation, decide
 from controlplane.watch.decision_log import last_decision, last_request, record_decision
 from controlplane.watch.loop import WatchLoop
@@ -83,6 +85,9 @@ def situation_of(cluster: Cluster, now: datetime, planner: str = "") -> Situatio
     `planner`: the one whose loop acts itself, "" for all other loops.
     """
     seen_at = cluster.last_sample_at
+    age_s = (now - seen_at).total_seconds() if seen_at else None
+    if (age_s or 0.0) > oldest_s(cluster.trigger_ms) and is_idle(cluster, now):
+        age_s = None
     running = Proposal.objects.filter(cluster=cluster, state__in=APPROVED)
     blackout = in_blackout(cluster, now)
     proposals = proposals_beside(cluster, planner)
@@ -96,7 +101,7 @@ def situation_of(cluster: Cluster, now: datetime, planner: str = "") -> Situatio
     moments = [own.requested_at if own else None, ended["at"]]
     return Situation(
         runs=cluster.desired == Cluster.Desired.RUNNING,
-        age_s=(now - seen_at).total_seconds() if seen_at else None,
+        age_s=age_s,
         trigger_ms=cluster.trigger_ms,
         running=running.values_list("pk", flat=True).first(),
         waiting=waiting.pk if waiting else None,

@@ -17,8 +17,9 @@ PERIOD: Final = timedelta(seconds=10)
 class Situation:
     """The state of a cluster that a decision depends on, besides the reading.
 
-    `age_s`: of the newest sample, None before the first one. `running`: the approved or executing
-    proposal; `waiting`: a computing or ready proposal of the loops, requested at `waiting_since`.
+    `age_s`: of the newest sample, None before the first one and of an idle cluster. `running`: the
+    approved or executing proposal; `waiting`: a computing or ready proposal of the loops, requested
+    at `waiting_since`.
     `catching_up`: why the last minute shows an outage and not the load, None if it shows the load;
     `is_new`: it was measured for less than a minute.
     `executed_at`: the end of the last execution; `quiet_since`: the later one of it and of the last
@@ -94,7 +95,9 @@ def unobservable(situation: Situation) -> LoopDecision | None:
         return LoopDecision("not_running", None, None, "The cluster is stopped")
     oldest = oldest_s(situation.trigger_ms)
     if situation.age_s is None:
-        return LoopDecision("no_data", None, None, "The cluster has not reported a sample yet")
+        return LoopDecision(
+            "no_data", None, None, "No sample was reported yet, or no new records arrive"
+        )
     if situation.age_s > oldest:
         text = f"The newest sample is {situation.age_s:,.0f} s old, {oldest:,.0f} s is the limit"
         return LoopDecision("data_too_old", None, None, text)

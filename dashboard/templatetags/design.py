@@ -53,6 +53,8 @@ SPARK_WIDTH: Final = 120
 SPARK_HEIGHT: Final = 22
 # More points than half the pixels are indistinguishable.
 _MAX_POINTS: Final = 60
+# The highest value of an axis, in limits.
+_FAR: Final = 2.5
 
 
 @register.simple_tag
@@ -118,15 +120,16 @@ def spark(
 ) -> SafeString:
     """Return a line of the values from left to right, with a gap at None, and a dashed limit.
 
-    The axis starts at 0 and includes the limit. Returns "" for fewer than two values.
+    The axis starts at 0 and includes the limit; lines leave it far above the limit, as after a
+    start. Returns "" for fewer than two values.
     """
     drawn = values[:: max(1, -(-len(values) // _MAX_POINTS))]
     known = [value for value in drawn if value is not None]
     if len(known) < 2:  # noqa: PLR2004 - a line has two ends
         return SafeString("")
-    top = 1.1 * max(*known, limit or 0.0, 1e-9)
+    top = 1.1 * max(min(max(known), _FAR * limit if limit else max(known)), limit or 0.0, 1e-9)
     scale, rule = Scale(0.0, top, SPARK_HEIGHT - 1, 1.0), ""
-    places = [None if value is None else scale(value) for value in drawn]
+    places = [None if value is None else scale(min(value, top)) for value in drawn]
     if limit is not None:
         y = f"{scale(limit):.1f}"
         rule = format_html(

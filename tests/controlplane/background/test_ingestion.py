@@ -10,7 +10,7 @@ from controlplane.access.roles import Actor
 from controlplane.background import ingestion
 from controlplane.background.ingestion import RelayPositions
 from controlplane.background.retention import history as retention
-from controlplane.models import Cluster, Query, RoutingVersion, Stream
+from controlplane.models import Cluster, ClusterHealth, Query, RoutingVersion, Stream
 from controlplane.telemetry import series
 from controlplane.telemetry.samples import PreviousBatch, sample_of
 from controlplane.telemetry.series import MAX_ROWS, fitting_seconds
@@ -125,6 +125,22 @@ def test_stream_rates_follow_and_decay(sf: Cluster) -> None:
     stream.refresh_from_db()
     assert stream.rate == pytest.approx(10 * 0.36788, rel=1e-3)
     assert Stream.objects.get(name="s1").rate is None
+
+
+def test_rates_decay_while_no_records_arrive(sf: Cluster) -> None:
+    """An idle cluster has no batches; one with unread records waits for its batch."""
+    now, rates = timezone.now(), Stream.objects.filter(cluster=sf)
+    rates.update(rate=10.0)
+    rates.filter(name="s1").update(rate=ingestion.SILENT)
+    Cluster.objects.update(state="running", last_sample_at=now - timedelta(minutes=2))
+    health = ClusterHealth.objects.create(cluster=sf, observed_at=now, unread=5)
+    ingestion.decay_idle_rates(now)
+    assert rates.get(name="s0").rate == 10
+    health.unread = 0
+    health.save()
+    ingestion.decay_idle_rates(now)
+    assert rates.get(name="s0").rate == pytest.approx(10 * 0.92, rel=1e-3)
+    assert rates.get(name="s1").rate == 0
 
 
 @pytest.mark.parametrize(("after", "lost"), [(150, 0), (9, 0), (0, 0), (150, 1)])

@@ -12,6 +12,7 @@ from controlplane.models import (
     AuditEntry,
     Blackout,
     Cluster,
+    ClusterHealth,
     Decision,
     Exclusion,
     Node,
@@ -282,6 +283,11 @@ def test_old_data_decides_nothing(spread: Cluster, now: datetime) -> None:
     assert (row.code, row.number, row.limit) == ("data_too_old", None, None)
     assert row.text == "The newest sample is 45 s old, 30 s is the limit"
     assert not Proposal.objects.exists()
+    # Without new records nothing is missing.
+    Cluster.objects.update(state="running")
+    ClusterHealth.objects.create(cluster=spread, observed_at=now, unread=0)
+    watch_cluster(Cluster.objects.get(pk=spread.pk), now)
+    assert newest(spread, "replication").code == "no_data"
 
 
 def test_while_another_plan_is_carried_out_the_loops_wait(

@@ -1,5 +1,7 @@
 """Small drawings within text."""
 
+import re
+
 from dashboard.templatetags.design import bullet, spark
 
 
@@ -18,3 +20,11 @@ def test_a_sparkline_says_what_it_shows_and_escapes_it() -> None:
 
 def test_one_value_is_no_line() -> None:
     assert spark([1.0], "rate") == ""
+
+
+def test_a_sparkline_of_a_start_keeps_room_for_the_values_near_the_limit() -> None:
+    """A value far above the limit leaves the drawing at its top."""
+    far, near = spark([170.0, 1.0], "latency", 10.0), spark([25.0, 1.0], "latency", 10.0)
+    limit = re.search(r'class="limit"[^>]*y1="([^"]+)"', near)
+    assert limit is not None
+    assert limit[0] in far
