@@ -10,6 +10,9 @@ from typing import Any, Final
 
 import pytest
 
+# By day the contract of imports says that nothing outside of the Lab imports it.
+pytestmark = pytest.mark.nightly("package")
+
 ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = ("algorithms", "controlplane", "dashboard", "workers")
 SCRIPT: Final = """

@@ -67,6 +67,7 @@ def recorded_calls(folder: Path, command: str) -> Iterator[tuple[list[str], Path
         yield words, folder / call.name.replace("call", "input")
 
 
+@pytest.mark.nightly("lab")
 @pytest.mark.parametrize(("command", "expected"), commands())
 def test_commands_print_what_the_page_says(
     folder: Path,

@@ -67,6 +67,7 @@ def test_the_newest_sample_is_the_same_in_api_fleet_and_metrics(laws: NumberLaws
     eventually(laws.assert_newest_sample_is_the_same)
 
 
+@pytest.mark.nightly("operator")
 def test_a_past_window_has_one_value_on_every_page(laws: NumberLaws) -> None:
     """Of whole tens of seconds and batches with records, the newest of the last ten minutes."""
     found: list[datetime] = []
@@ -79,6 +80,7 @@ def test_a_past_window_has_one_value_on_every_page(laws: NumberLaws) -> None:
     laws.assert_window_has_one_value(found[0] - MINUTE, found[0])
 
 
+@pytest.mark.nightly("operator")
 def test_the_fleet_has_the_values_of_the_tiles(laws: NumberLaws) -> None:
     """Both show means of five minutes until now, which change from second to second."""
     different = laws.differences()

@@ -6,7 +6,8 @@ tests of both databases are of a part by what they are.
 """
 
 import os
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
 import hypothesis
 import pytest
@@ -35,6 +36,11 @@ DATABASES: Final = "databases"
 # The part that runs, "" by day.
 PART: Final = os.environ.get("WEIR_NIGHTLY", "")
 NIGHTLY: Final = bool(PART)
+
+
+def by_night(part: str, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """Return the parameters of a test that is of a part with them; the others run by day."""
+    return [pytest.param(*row, marks=pytest.mark.nightly(part)) for row in rows]
 
 
 def part_of(item: pytest.Item) -> str:

@@ -24,6 +24,7 @@ from tests.support.cluster import actor
 from tests.support.destinations import RECEIVERS, list_destinations
 from tests.support.iceberg_rest import CLIENT, SECRET, running_rest_catalog
 from tests.support.lake import FILES, MINUTES_OF_DAY, NAMES, Place, iceberg_of
+from tests.support.nightly import by_night
 from tests.support.postgres import running_postgres
 from tests.support.receiver import receiving
 from tests.support.registry import running_registry
@@ -33,6 +34,8 @@ from tests.support.topic_results import results_in, rows_by
 from tests.support.topics import create_topic, running_broker
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
+# Destinations other than PostgreSQL.
+OTHERS = (*FILES, "rest", "http", "kafka", "avro", "protobuf", "stream")
 
 
 @pytest.fixture(scope="module")
@@ -171,11 +174,15 @@ def finish(follower: SinkFollower, sink: Sink, place: Place) -> None:
         sink.refresh_from_db()
 
 
-@pytest.mark.parametrize("mode", ["final_only", "every_change"])
 @pytest.mark.parametrize(
-    "place",
-    ["postgres", *FILES, "rest", "http", "kafka", "avro", "protobuf", "stream"],
-    indirect=True,
+    ("place", "mode"),
+    [
+        ("postgres", "final_only"),
+        ("postgres", "every_change"),
+        *((kind, "every_change") for kind in OTHERS),
+        *by_night("losses", ((kind, "final_only") for kind in OTHERS)),
+    ],
+    indirect=["place"],
 )
 def test_every_destination_has_the_results_once(meters: Meters, place: Place, mode: str) -> None:
     """With processes that end after the write and before they note it, at seeded moments."""

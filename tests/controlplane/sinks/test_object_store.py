@@ -23,6 +23,7 @@ from controlplane.sinks.service import SinkSpec
 from tests.support.cluster import actor
 from tests.support.destinations import list_destinations
 from tests.support.lake import MINUTES_OF_DAY, Place
+from tests.support.nightly import by_night
 from tests.support.object_store import KEYS, REGION, ObjectStore, running_store
 from tests.support.sinks import Meters, run
 
@@ -115,7 +116,7 @@ def test_an_object_store_has_the_results_once(
     assert len(versions) == len(set(versions))
 
 
-@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("kind", ["delta", *by_night("losses", [("parquet",), ("iceberg",)])])
 def test_a_store_that_is_away_or_refuses_is_named(
     meters: Meters, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

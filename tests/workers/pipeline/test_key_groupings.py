@@ -16,6 +16,7 @@ from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.cluster_actions import AssignStream, SetCapacity, SetSchema
 from controlplane.wire.routing.query_actions import AddQuery, RemoveQuery, SetKeyGrouping
 from controlplane.wire.schema import ColumnSpec, StreamSchema
+from tests.support.nightly import by_night
 from tests.support.pipeline import Pipeline
 from tests.support.whole_results import read_windows
 from workers.pipeline.engine.storage.pages import PAGES
@@ -28,6 +29,8 @@ STREAMS = (1, 2)
 COLUMNS = ColumnSpec("word", "string"), ColumnSpec("happened", "timestamp(ms)", nullable=False)
 SCHEMA = StreamSchema(COLUMNS, "happened")
 TEXT = QueryText({"n": "count(*)"}, key=["word"], window_s=4.0, slide_s=2.0, lateness_s=10)
+# One without a state, and one whose state has times and counts.
+BY_DAY = ("partial_key", "rate_aware")
 TASKS, AGGREGATOR = ((0, 0, 2), (1, 2, 5)), 2
 
 
@@ -82,7 +85,10 @@ def envelopes(pipeline: Pipeline, begin: dict[str, Any], end: dict[str, Any]) ->
     return result
 
 
-@pytest.mark.parametrize("name", GROUPINGS)
+@pytest.mark.parametrize(
+    "name",
+    [*BY_DAY, *by_night("schedules", ((name,) for name in GROUPINGS if name not in BY_DAY))],
+)
 def test_a_replay_routes_each_record_to_the_same_task(
     redis_client: "redis.Redis", redis_url: str, name: str
 ) -> None:

@@ -17,6 +17,7 @@ from controlplane.wire.routing.cluster_actions import SetSchema
 from controlplane.wire.routing.query_actions import AddQuery, MoveTasks
 from controlplane.wire.routing.route import NO_AGGREGATOR
 from controlplane.wire.schema import ColumnSpec, StreamSchema
+from tests.support.nightly import by_night
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import assigned
 from tests.support.whole_results import read_windows
@@ -120,7 +121,8 @@ def read_all(
 
 
 @pytest.mark.parametrize(
-    ("narrow", "wide"), [("int16", "float64"), ("uint32", "uint64"), ("int8", "int64")]
+    ("narrow", "wide"),
+    [("int16", "float64"), *by_night("schedules", [("uint32", "uint64"), ("int8", "int64")])],
 )
 def test_results_are_as_if_the_column_had_always_been_wide(
     redis_client: "redis.Redis", redis_server: str, narrow: str, wide: str

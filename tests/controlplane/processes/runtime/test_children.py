@@ -41,6 +41,7 @@ def starts(supervisor: Supervisor, name: str) -> int:
     return supervisor.children[name].log.read_text().count("startup complete")
 
 
+@pytest.mark.nightly("losses")
 def test_the_death_of_a_web_process_fails_only_its_own_requests(
     web: tuple[Supervisor, int],
 ) -> None:

@@ -1,6 +1,5 @@
 """Every source: each window equals DuckDB's over the records, however batches cut them."""
 
-import itertools
 import json
 import os
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from controlplane.wire.routing.cluster_actions import (
     SetSource,
 )
 from controlplane.wire.routing.query_actions import AddQuery, MoveTasks
+from tests.support.nightly import by_night
 from tests.support.object_store import BUCKET, KEYS, ObjectStore, running_store
 from tests.support.pipeline import Pipeline
 from tests.support.topics import running_broker, wait_until
@@ -40,7 +40,10 @@ from workers.pipeline.sources.topic import latest
 OWN = 8
 SOURCES = ("topic", "pattern", "generator", "json", "csv", "parquet")
 # Sources with the seed of their records.
-FEEDS = [*itertools.product(SOURCES, (1, 2)), ("s3", 1)]
+FEEDS = [
+    *((source, 1) for source in (*SOURCES, "s3")),
+    *by_night("schedules", ((source, 2) for source in SOURCES)),
+]
 
 
 @pytest.fixture(scope="module")
