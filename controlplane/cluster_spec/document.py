@@ -134,7 +134,7 @@ class StreamPart(DocumentPart):
     partition_splits: dict[PartitionNumber, int] = Field(
         default_factory=dict,
         description="by number of a partition of its source, the split node that reads it; the "
-        "others stay as they are, and go round at first",
+        "others stay as they are, at first in a round-robin",
     )
     data_schema: SchemaPart | None = Field(
         None, alias="schema", description="a new stream needs one; left out: as it is"

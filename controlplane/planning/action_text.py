@@ -114,7 +114,7 @@ def _object(action: Action, names: Names) -> str:
 
 
 def _partition(action: Any, _: Names) -> str:
-    return "in turn" if action.split is None else f"split node {action.split}"
+    return "round-robin" if action.split is None else f"split node {action.split}"
 
 
 def _drop_rule(action: Any, _: Names) -> str:

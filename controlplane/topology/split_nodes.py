@@ -18,6 +18,7 @@ from controlplane.wire.routing.cluster_actions import (
     SetSplitCount,
 )
 from controlplane.wire.routing.split_assignment import SourcePartition
+from controlplane.wire.topics.places import MOST_TOPICS, STRIDE
 
 # The audit code of redirections.
 REDIRECT: Final = "streams.redirect"
@@ -61,9 +62,10 @@ def redirect(
 ) -> Stream:
     """Redirect a stream to a split node, which is opened if it has no stream.
 
-    `partition`: only one of its source, by number; None: of a source with several partitions, where
-    those begin to go round that were never redirected on their own. The periodic admission may
-    redirect it again, unless the stream is excluded from plans. Raises `Forbidden`, `Invalid`.
+    `partition`: only one of its source, by number; None: of a source with several partitions, the
+    first split node of the round-robin of those that were never redirected on their own. The
+    periodic admission may redirect it again, unless the stream is excluded from plans. Raises
+    `Forbidden`, `Invalid`.
     """
     cluster = Cluster.objects.get(pk=stream.cluster_id)
     require_operator(actor, cluster)
@@ -73,6 +75,8 @@ def redirect(
     stream.refresh_from_db()
     if partition is not None and not stream.source:
         raise Invalid({"partition": ["Only a stream with a source has partitions"]})
+    if partition is not None and not 0 <= partition < MOST_TOPICS * STRIDE:
+        raise Invalid({"partition": [f"Must be from 0 to {MOST_TOPICS * STRIDE - 1}"]})
     place = SourcePartition(stream.pk, partition)
     present, name = stream.assignment.of(*place), stream.name
     if present == split:

@@ -274,9 +274,12 @@ def _write_splits(before: TableDraft, after: TableDraft, writer: Writer) -> None
     splits = {id_: split for id_, split in after.splits.items() if before.splits.get(id_) != split}
     _update(Stream.objects.all(), splits, lambda split: {"split": split})
     changed = {place for place, _ in before.partitions.items() ^ after.partitions.items()}
-    for stream in {place.stream for place in changed}:
-        own = {str(p.partition): s for p, s in after.partitions.items() if p.stream == stream}
-        Stream.objects.filter(pk=stream).update(partition_splits=own)
+    own: dict[int, dict[str, int]] = {place.stream: {} for place in changed}
+    for place, split in after.partitions.items():
+        if place.stream in own:
+            own[place.stream][str(place.partition)] = split
+    rows = [Stream(pk=stream, partition_splits=splits) for stream, splits in own.items()]
+    Stream.objects.bulk_update(rows, ["partition_splits"], batch_size=500)
     now, old, new = timezone.now(), before.assignment, after.assignment
     known = before.splits.keys() & after.splits.keys()
     Redirection.objects.bulk_create(

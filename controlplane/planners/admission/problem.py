@@ -36,7 +36,8 @@ NO_CAPACITY: Final = (
     " records arrive"
 )
 
-# Partitions of a stream that plans redirect one by one: those of a stream with more go round.
+# Partitions of a stream that plans redirect one by one: those of a stream with more stay in
+# the round-robin.
 MOST_PARTITIONS: Final = 256
 
 
@@ -276,7 +277,9 @@ def actions_of(split: SplitProblem, plan: AdmissionPlan, present: int) -> list[A
     if not len(plan.redirected):
         return []
     targets = dict(zip(split.partitions, _targets(split, plan), strict=True))
-    used = {*targets.values(), *split.held}
+    assigned = split.assignment.partitions
+    unknown = {node for place, node in assigned.items() if place not in targets}
+    used = {*targets.values(), *split.held, *unknown}
     needed = 1 + max(used)
     after = _streams_after(split.assignment.splits, targets, used)
     moves: list[Action] = [
@@ -284,18 +287,20 @@ def actions_of(split: SplitProblem, plan: AdmissionPlan, present: int) -> list[A
         for stream, target in after.items()
         if split.assignment.splits[stream] != target
     ]
-    # Where the others go round changes with the number of split nodes, too.
-    default = SplitAssignment(
-        {**split.assignment.splits, **after}, split.assignment.partitions, needed
-    )
-    moves += [
+    # The round-robin of the others changes with the number of split nodes, too.
+    default = SplitAssignment({**split.assignment.splits, **after}, assigned, needed)
+    assignments = [
         AssignPartition(place.stream, place.partition, target)
         for place, target in {**split.kept, **targets}.items()
         if place.partition is not None and default.of(*place) != target
     ]
+    # What is to stay where it is does so before the number changes.
+    staying = [item for item in assignments if split.assignment.of(*item.place) == item.split]
+    moves += [item for item in assignments if item not in staying]
     if needed > present:
-        return [SetSplitCount(needed), *moves]
-    return [*moves, SetSplitCount(needed)] if needed < present else moves
+        return [*staying, SetSplitCount(needed), *moves]
+    count = [SetSplitCount(needed)] if needed < present else []
+    return [*staying, *moves, *count]
 
 
 def _streams_after(

@@ -101,7 +101,7 @@ class StreamReport:
     @property
     def own(self) -> SplitNodeRow:
         """Return the split node that reads the stream, of partitions the fullest one."""
-        rows = [item.row for item in self.splits if item.row.index in self.shares]
+        rows = [item.row for item in self.splits if self.shares.get(item.row.index)]
         return max(rows, key=lambda row: row.expected)
 
 

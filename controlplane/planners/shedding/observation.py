@@ -107,7 +107,7 @@ def _streams(cluster: Cluster, read: set[int]) -> list[SheddingStream]:
             name,
             None if rate is None else round(rate * kept.get(pk, 1.0), 3),
             split,
-            () if shares[pk] == {split: 1.0} else list(shares[pk].items()),
+            () if shares.get(pk) in (None, {split: 1.0}) else list(shares[pk].items()),
         )
         for pk, name, split, declared in rows
         for rate in [rates.get(pk, declared)]

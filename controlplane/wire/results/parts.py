@@ -28,7 +28,7 @@ from controlplane.wire.results.rows import (
 )
 
 # Part, section, bytes of the accumulators.
-_ENTRY: Final = struct.Struct(f">{PART_BYTES}scI")
+ENTRY: Final = struct.Struct(f">{PART_BYTES}scI")
 # The accumulators of a window by part and section.
 Parts = dict[tuple[bytes, str], bytes]
 
@@ -51,8 +51,8 @@ def decode(*columns: bytes | None) -> Parts:
     for data in columns:
         offset = 0
         while data and offset < len(data):
-            part, section, size = _ENTRY.unpack_from(data, offset)
-            offset += _ENTRY.size
+            part, section, size = ENTRY.unpack_from(data, offset)
+            offset += ENTRY.size
             parts[part, section.decode()] = bytes(data[offset : offset + size])
             offset += size
     return parts

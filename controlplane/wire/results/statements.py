@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from controlplane.wire.results.finalized import Place, StoredWindow
-from controlplane.wire.results.parts import Parts, decode
-from controlplane.wire.results.places import PART_BYTES
+from controlplane.wire.results.parts import ENTRY, Parts, decode
 from controlplane.wire.results.tables import COLUMNS
 
 # Values of one statement that is not an upsert.
@@ -17,7 +16,7 @@ _FOREVER: Final = 2**62
 _KEY: Final = "query_id, start_ms, key"
 _NAMES: Final = ", ".join(COLUMNS)
 _INSERT: Final = f"INSERT INTO results_window ({_NAMES})"
-# Those of a window; all windows of a write have the same other ones, but for their order in `seq`.
+# The columns of a window; the others have one value for all windows of a write, but for `seq`.
 _OWN: Final = ", ".join(COLUMNS[: len(StoredWindow._fields)])
 _IS_SAME: Final = (
     "results_window.value_json = excluded.value_json AND results_window.records = excluded.records"
@@ -31,19 +30,17 @@ ON CONFLICT ({_KEY}) DO UPDATE SET
     changed_ms = CASE WHEN {_IS_SAME} THEN results_window.changed_ms ELSE excluded.changed_ms END
 WHERE excluded.batch >= results_window.batch
 """
-# The stored window has no other part than the new one, and accumulators as long as its.
+# The stored window has the part of the new one alone: with equal sizes there is no room for others.
 HAS_SAME_PART: Final = (
-    f" AND substr(results_window.state, 1, {PART_BYTES}) = substr(excluded.state, 1, {PART_BYTES})"
+    f" AND substr(results_window.state, 1, {ENTRY.size}) = substr(excluded.state, 1, {ENTRY.size})"
     " AND length(results_window.state) = length(excluded.state) AND results_window.cells IS NULL"
-)
-_STAGE: Final = (
-    f"CREATE TEMP TABLE IF NOT EXISTS staged AS SELECT {_OWN}, seq FROM results_window"
-    " WITH NO DATA",
-    "TRUNCATE staged",
 )
 _TYPES: Final = (
     "int8", "int8", "bytea", "text", "text", "int8", "text", "bytea", "bytea", "int8",
 )  # fmt: skip
+_COLUMNS: Final = ", ".join(map(" ".join, zip([*_OWN.split(", "), "seq"], _TYPES, strict=True)))
+# Without a name of the table of windows, which would be locked.
+_STAGE: Final = (f"CREATE TEMP TABLE IF NOT EXISTS staged ({_COLUMNS})", "TRUNCATE staged")
 # Both databases look up each of the wanted windows in these forms, and never read all.
 _STORED: Final = (
     f"WITH wanted (wanted_id, wanted_ms, wanted_key) AS (VALUES {{}}) SELECT {_KEY}, batch, state,"

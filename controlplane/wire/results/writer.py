@@ -47,7 +47,7 @@ class WindowWriter:
     batch: int = 0
     _rows: dict[Place, StoredWindow] = field(default_factory=dict)
     _parts: dict[Place, Parts] = field(default_factory=dict)
-    # Those of which this batch has one part, finalized as if there were no other.
+    # Windows of which this batch has one part, finalized as if there were no other.
     _single: dict[Place, StoredWindow] = field(default_factory=dict)
     _deleted: set[Place] = field(default_factory=set)
     _merged: set[int] = field(default_factory=set)
@@ -110,6 +110,7 @@ class WindowWriter:
             return
         self._begin(batch)
         for name, rows in tables:
+            self._names |= schema_numbers([name])
             own = _owned(rows, plain[0], 0)
             finalized = plain_rows(name, own, {plain[0]: known[plain[0]]})
             for query in plain:

@@ -42,7 +42,7 @@ class AssignStream(SingleAction):
 class AssignPartition(SingleAction):
     """Let split node `split` read `partition` of the source of `stream`.
 
-    None: the one that it has as partitions without an assignment go round.
+    None: the one that it has in the round-robin of partitions without an assignment.
     """
 
     kind = ObjectKind.STREAM
@@ -67,6 +67,13 @@ class AssignPartition(SingleAction):
         return (AssignPartition(self.stream, self.partition, draft.partitions.get(self.place)),)
 
 
+def assignments_of(draft: TableDraft, stream: int) -> list[AssignPartition]:
+    """Return what assigns the partitions of a stream's source as they are assigned explicitly."""
+    return [AssignPartition(stream, place.partition, split)
+            for place, split in draft.partitions.items()
+            if place.stream == stream and place.partition is not None]  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class RemoveStream(SingleAction):
     """Let nobody read `stream` any more; all that belongs to it is removed with it."""
@@ -85,8 +92,8 @@ class RemoveStream(SingleAction):
         draft.sources.pop(self.stream, None)
         for edge in [edge for edge in draft.drop_rules if edge[0] == self.stream]:
             del draft.drop_rules[edge]
-        for place in [place for place in draft.partitions if place.stream == self.stream]:
-            del draft.partitions[place]
+        for action in assignments_of(draft, self.stream):
+            del draft.partitions[action.place]
 
     def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
         """Return what adds the stream again, with all that belongs to it."""
@@ -95,11 +102,7 @@ class RemoveStream(SingleAction):
             actions.append(SetSchema(self.stream, draft.schemas[self.stream]))
         if self.stream in draft.sources:
             actions.append(SetSource(self.stream, draft.sources[self.stream]))
-        actions += [
-            AssignPartition(stream, partition, split)
-            for (stream, partition), split in draft.partitions.items()
-            if stream == self.stream and partition is not None
-        ]
+        actions += assignments_of(draft, self.stream)
         rules = (item for item in draft.drop_rules.items() if item[0][0] == self.stream)
         return (*actions, *(SetDropRule(*edge, rule) for edge, rule in rules))
 
@@ -132,14 +135,21 @@ class SetSource(SingleAction):
     source: StreamSource
 
     def apply_to(self, draft: TableDraft) -> None:
-        """Set the source."""
+        """Set the source; assignments of the partitions of another one end."""
+        for action in self._ending(draft):
+            del draft.partitions[action.place]
         draft.sources[self.stream] = self.source
 
     def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
-        """Return the present source; nothing for a stream without one."""
+        """Return the present source and assignments; nothing for a stream without a source."""
         if self.stream not in draft.sources:
             return ()
-        return (SetSource(self.stream, draft.sources[self.stream]),)
+        return (SetSource(self.stream, draft.sources[self.stream]), *self._ending(draft))
+
+    def _ending(self, draft: TableDraft) -> list[AssignPartition]:
+        present = draft.sources.get(self.stream)
+        is_same = present is None or present.identity == self.source.identity
+        return [] if is_same else assignments_of(draft, self.stream)
 
 
 # The actions about a stream that must be in the table.

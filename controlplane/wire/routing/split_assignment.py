@@ -51,7 +51,7 @@ class SplitAssignment:
     def of(self, stream: int, partition: int | None = None) -> int:
         """Return the split node that reads a partition of a source, None: of the log.
 
-        Partitions without an assignment go round all split nodes, from the one of their stream.
+        Those without an assignment have all split nodes in a round-robin from the stream's own.
         """
         first = self.splits[stream]
         if partition is None:
@@ -59,7 +59,7 @@ class SplitAssignment:
         assigned = self.partitions.get(SourcePartition(stream, partition))
         if assigned is not None:
             return assigned
-        # Of a pattern, the topics go round, too: most have few partitions.
+        # Of a pattern, the topics, too, are in a round-robin: most have few partitions.
         return (first + sum(divmod(partition, STRIDE))) % self._all
 
     @cached_property
@@ -82,7 +82,9 @@ class SplitReading:
         """Return the partitions of a stream, and the part of its records in each."""
         known = self.parts.get(stream)
         if not known:
-            return {SourcePartition(stream): 1.0}
+            # A source with one partition has it as a stream of the log, unless it is assigned.
+            first = SourcePartition(stream, 0)
+            return {first if first in self.assignment.partitions else SourcePartition(stream): 1.0}
         return {SourcePartition(stream, number): part for number, part in known.items()}
 
     def shares(self, moves: Mapping[SourcePartition, int] = _NONE) -> dict[int, dict[int, float]]:

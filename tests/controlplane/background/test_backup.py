@@ -142,7 +142,7 @@ def test_the_check_names_what_an_upgrade_would_meet(tmp_path: Path) -> None:
     (site.data / "checkpoints" / "pump-3").rename(site.data / "checkpoints" / "pump-1")
     checked = site.weir("upgrade", "--check")
     assert checked.returncode == 1
-    assert "pump: format 1, this release 2" in checked.stdout
+    assert "pump: format 1, this release 3" in checked.stdout
     assert "migrations that the next start runs: 0" in checked.stdout
     assert site.weir("upgrade").returncode == 2
 

@@ -162,6 +162,42 @@ def test_a_column_that_became_wider_adds_to_plain_rows(database: ConnectedDataba
     assert stored(database)[0][2] == [5, 50.0]
 
 
+def test_equal_windows_name_their_accumulators_for_a_wider_column(
+    database: ConnectedDatabase,
+) -> None:
+    queries = {5: ResultQuery(METERS, is_merged=False), 6: ResultQuery(METERS, is_merged=False)}
+    writer = WindowWriter(database, "c")
+    writer.take_shared(1, [(5, 0), (6, 0)], rows(meter("a", 1)), lambda _: queries)
+    writer.flush()
+    wider = computation_of(BY_METER, {**COLUMNS, "volts": Kind.FLOAT})
+    write(database, 2, changes(wider, 6, [meter("a", 4, run=1)]), wider, incarnation=1)
+    assert stored(database, 6)[0][2] == [5, 50.0]
+
+
+def test_a_part_as_long_as_two_stored_ones_replaces_its_own_only(
+    database: ConnectedDatabase,
+) -> None:
+    """Texts have any length."""
+    greatest = computed(QueryText({"n": "count(*)", "most": "max(meter)"}, 3600.0))
+
+    def part(text: str, count: int, stream: int) -> Changes:
+        name = schema_names(layout_of(greatest))[0]
+        texts = [f.name for f in schema_named(name).arrow if pa.types.is_string(f.type)]
+        row = {"s0": count, "stream": stream, **dict.fromkeys(texts, text)}
+        return changes(greatest, 9, [row])
+
+    def state() -> bytes:
+        select = "SELECT state FROM results_window"
+        return bytes(database.run(lambda cursor: cursor.execute(select).fetchone())[0])
+
+    write(database, 1, part("x", 1, stream=1), greatest, streams=2)
+    one = len(state())
+    write(database, 2, part("y", 5, stream=2), greatest, streams=2)
+    longer = "x" * (1 + len(state()) - one)
+    write(database, 3, part(longer, 2, stream=1), greatest, streams=2)
+    assert stored(database)[0][1] == [7, "y"]
+
+
 def test_a_negative_count_deletes_a_part(database: ConnectedDatabase) -> None:
     write(database, 1, rows(meter("a", 1), meter("b", 1)))
     write(database, 2, rows(meter("a", -1)))
