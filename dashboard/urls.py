@@ -122,7 +122,16 @@ _streams: list[URLPattern] = [
     path("streams/<int:pk>/drops/set/", streams.set_drop, name="drop-set"),
     path("streams/<int:pk>/drops/lift/", streams.lift_drop, name="drop-lift"),
 ]
-_queries: list[URLPattern] = [
+_sink: list[URLPattern] = [
+    path("remove/", sinks.remove, name="sink-remove"),
+    path("replay/", sinks.replay, name="sink-replay"),
+    path("pause/", sinks.pause, name="sink-pause"),
+    path("resume/", sinks.resume, name="sink-resume"),
+    path("retry/", sinks.retry, name="sink-retry"),
+    path("refused/replay/", sinks.replay_refused, name="sink-replay-refused"),
+    path("refused/delete/", sinks.delete_refused, name="sink-delete-refused"),
+]
+_queries: list[URLPattern | URLResolver] = [
     path("queries/", queries.index, name="queries"),
     path("queries/new/", submission.new, name="query-new"),
     path("queries/check/", submission.check, name="query-check"),
@@ -149,21 +158,7 @@ _queries: list[URLPattern] = [
     path("queries/<int:pk>/keys/charts.json", keys.charts, name="query-keys-charts"),
     path("queries/<int:pk>/sinks/", sinks.index, name="query-sinks"),
     path("queries/<int:pk>/sinks/add/", sinks.add, name="sink-add"),
-    path("queries/<int:pk>/sinks/<str:sink>/remove/", sinks.remove, name="sink-remove"),
-    path("queries/<int:pk>/sinks/<str:sink>/replay/", sinks.replay, name="sink-replay"),
-    path("queries/<int:pk>/sinks/<str:sink>/pause/", sinks.pause, name="sink-pause"),
-    path("queries/<int:pk>/sinks/<str:sink>/resume/", sinks.resume, name="sink-resume"),
-    path("queries/<int:pk>/sinks/<str:sink>/retry/", sinks.retry, name="sink-retry"),
-    path(
-        "queries/<int:pk>/sinks/<str:sink>/refused/replay/",
-        sinks.replay_refused,
-        name="sink-replay-refused",
-    ),
-    path(
-        "queries/<int:pk>/sinks/<str:sink>/refused/delete/",
-        sinks.delete_refused,
-        name="sink-delete-refused",
-    ),
+    path("queries/<int:pk>/sinks/<str:sink>/", include(_sink)),
     path("queries/<int:pk>/retention/", changes.set_retention, name="query-retention"),
     path("queries/<int:pk>/key-grouping/", changes.set_key_grouping, name="query-key-grouping"),
     path("queries/<int:pk>/tasks/", changes.set_task_count, name="query-task-count"),

@@ -8,10 +8,8 @@ from controlplane.catalog.computations import schema_of
 from controlplane.errors import Conflict
 from controlplane.models import Stream
 from controlplane.topology.apply import TopologyChange, apply
-from controlplane.topology.schemas.assessment import Assessed, assess
-from controlplane.topology.schemas.evolution import retired_after
-from controlplane.topology.schemas.patching import patched
-from controlplane.topology.schemas.readers import live_readers, schemas_of
+from controlplane.topology.schemas.evolution import patched, retired_after
+from controlplane.topology.schemas.readers import Assessed, assess, live_readers, schemas_of
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing.cluster_actions import SetSchema
 from controlplane.wire.schema import ColumnSpec, StreamSchema

@@ -17,7 +17,7 @@ from controlplane.models import Cluster, Exclusion, Stream
 from controlplane.models.query import LIVE_STATES
 from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.schema_change import set_columns
-from controlplane.topology.schemas.patching import fields_of
+from controlplane.topology.schemas.evolution import fields_of
 from controlplane.topology.topics.declaration import source_faults, source_of
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing.actions import Action

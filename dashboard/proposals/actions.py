@@ -23,7 +23,7 @@ from controlplane.proposals.listing import proposal_by_id, proposal_of_page
 from dashboard.csv_files import csv_file
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists import require_known
-from dashboard.proposals.words import kind_words, obstacle_words
+from dashboard.proposals.page import kind_words, obstacle_words
 from dashboard.responses import render_page
 
 ACTIONS_PER_PAGE: Final = 25

@@ -1,15 +1,44 @@
-"""The forecaster of each stream, chosen by back-testing."""
+"""The forecaster of each stream, chosen by back-testing; the naive one repeats the last rate."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, Protocol, Self
 
 import numpy as np
 
 from algorithms.admission.forecasting.fit import ALPHA, GAMMA
-from algorithms.admission.forecasting.holt import HoltState, smoothed
-from algorithms.admission.forecasting.naive import NaiveState
+from algorithms.admission.forecasting.holt import ERROR_WEIGHT, HoltState, smoothed
 from algorithms.admission.forecasting.seasonal import SeasonalState
 from algorithms.vocabulary import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class NaiveState:
+    """The last rates float64[s], and the mean squares of their changes float64[s]."""
+
+    last: Floats
+    error: Floats
+
+    @classmethod
+    def start(cls, first: Floats) -> Self:
+        """Return the state after the first observation."""
+        return cls(np.asarray(first, np.float64), np.zeros(len(first)))
+
+    def observed(self, rates: Floats) -> Self:
+        """Return the state after one more observation per stream; NaN: none in this period."""
+        known = ~np.isnan(rates)
+        change = np.where(known, rates - self.last, 0.0)
+        squares = self.error + ERROR_WEIGHT * (change**2 - self.error)
+        return type(self)(self.last + change, np.where(known, squares, self.error))
+
+    def forecast(self, horizon: int) -> Floats:
+        """Return the rates of the next periods, float64[s, horizon]."""
+        return np.repeat(self.last[:, None], horizon, axis=1)
+
+    def deviation(self, horizon: int) -> Floats:
+        """Return the standard deviations of the errors, float64[s, horizon]: a random walk's."""
+        return np.sqrt(self.error[:, None] * np.arange(1, horizon + 1))
+
 
 # Smoothing of seasons: a tenth of a period's difference goes into its season.
 DELTA: Final = 0.1

@@ -12,7 +12,7 @@ from controlplane.api.common.schemas import RequestBody, below, columns_of, data
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.health import skipped_batches
 from controlplane.health.disks import FullDisk
-from controlplane.health.losses.decisions import decide
+from controlplane.health.losses.repair import decide
 from controlplane.health.stuck_batches import losses_of, stuck_batch
 from controlplane.health.summary import health_of, incident_by_id
 from controlplane.models import ClusterHealth, DriverRestart, Incident, SkippedBatch

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from controlplane.cli.client.api import cluster_path
 from controlplane.cli.client.connection import api_of
-from controlplane.cli.client.paths import cluster_path
 from controlplane.cli.codes import DIFFERENT, CliError, ExitCode
 from controlplane.cli.input_files import text_of
 from controlplane.cli.output import print_json, print_sentence
 from controlplane.cluster_spec.document import ClusterDescription, json_schema
-from controlplane.cluster_spec.files import files_in
+from controlplane.cluster_spec.following import files_in
 from controlplane.cluster_spec.report import ApplyReport, Difference
 from controlplane.cluster_spec.text import as_yaml, parse_description
 

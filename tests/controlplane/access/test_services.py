@@ -20,7 +20,7 @@ from controlplane.clusters.tour import service as tour
 from controlplane.errors import Forbidden
 from controlplane.explain.drafts import preview
 from controlplane.health import skipped_batches
-from controlplane.health.losses import decisions
+from controlplane.health.losses import repair
 from controlplane.integrations import attached_jobs
 from controlplane.models import (
     Alert,
@@ -33,7 +33,7 @@ from controlplane.models import (
     Scenario,
 )
 from controlplane.planners.shedding import activation, arming
-from controlplane.policies import blackouts, exclusions, history, store
+from controlplane.policies import blackouts, exclusions, store
 from controlplane.proposals import comments, comparisons, derivation, requests
 from controlplane.proposals.executions import control
 from controlplane.records import append, dead_letters
@@ -125,9 +125,9 @@ def services_of_admins(cluster: Cluster) -> Sequence[Service]:
         lambda by: changes.set_master(by, cluster, "local[2]"),
         lambda by: creation.create_cluster(by, UNREAD, 100.0),
         lambda by: creation.create_configured_cluster(by, UNREAD),
-        lambda by: decisions.decide(by, Incident(cluster=cluster), "stop"),
+        lambda by: repair.decide(by, Incident(cluster=cluster), "stop"),
         lambda by: deletion.delete_cluster(by, cluster, "sf"),
-        lambda by: history.revert_change(by, cluster, 1),
+        lambda by: store.revert_change(by, cluster, 1),
         lambda by: skipped_batches.skip(by, cluster, 1, "why"),
         lambda by: store.update_policy(by, cluster, {}),
     )

@@ -11,7 +11,7 @@ from controlplane.models import Cluster, Proposal
 from controlplane.plans.proposal_states import SAID, State
 from controlplane.proposals import decisions
 from controlplane.proposals.executions import startup
-from controlplane.proposals.executions.verbs import (
+from controlplane.proposals.executions.control import (
     ANEW_FROM,
     apply_verb,
     may_request_again,
