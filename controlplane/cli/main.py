@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 
-from controlplane.cli.client.connection import document_for
+from controlplane.cli.client.document import document_for
 from controlplane.cli.codes import CliError, ExitCode
 from controlplane.cli.command_parser import COMMON, SITE
 from controlplane.cli.parser import exit_code, parsed, parser

@@ -1,4 +1,4 @@
-"""Clusters that follow the files of a directory (WEIR_DESCRIPTIONS): read, compared, and applied.
+"""Clusters that follow the files of a directory (WEIR_DESCRIPTIONS): compared, and applied.
 
 A beat's task tries each file with `prune`. It compares again when the file, or the audit log of the
 cluster, has changed, and every `AGAIN_AFTER`. Applied automatically only as the site allows
@@ -20,6 +20,7 @@ from django.db.models import Q
 from controlplane.access.roles import Actor
 from controlplane.cluster_spec.apply import apply_description
 from controlplane.cluster_spec.document import BadDescription
+from controlplane.cluster_spec.files import files_in
 from controlplane.cluster_spec.foreign import parse_foreign
 from controlplane.cluster_spec.report import ApplyReport
 from controlplane.errors import Invalid, WeirError
@@ -168,25 +169,3 @@ def _note_faults(
     if row is not None:
         values["audit_id"] = _newest_entry(row.slug)
     FollowedFile.objects.update_or_create(name=name, defaults=values)
-
-
-_ENDINGS: Final = frozenset({".yaml", ".yml", ".json"})
-MAX_FILES: Final = 1000
-
-
-def files_in(path: Path) -> list[Path]:
-    """Return a path itself, or of a directory its YAML and JSON files by name, without subfolders.
-
-    Raises `BadDescription` for none or too many, and `OSError`.
-    """
-    if not path.is_dir():
-        return [path]
-    files = sorted(
-        file
-        for file in path.iterdir()
-        if file.suffix in _ENDINGS and not file.name.startswith(".") and file.is_file()
-    )
-    if not 1 <= len(files) <= MAX_FILES:
-        text = f"Has {len(files)} files *.yaml, *.yml and *.json: must be 1 to {MAX_FILES}"
-        raise BadDescription({str(path): [text]})
-    return files

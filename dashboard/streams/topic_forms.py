@@ -6,7 +6,7 @@ from typing import Any, Final
 from controlplane.access.roles import Actor
 from controlplane.explain.drafts.messages import sample
 from controlplane.models import Cluster
-from controlplane.topology.topics.declaration import list_topics
+from controlplane.topology.topics.brokers import list_topics
 from controlplane.wire.topics.source import MessageFormat
 from controlplane.wire.topics.tokens import CLIENT, CLIENT_SECRET, ENDPOINT, MECHANISM, SCOPE
 from dashboard.streams.schema_forms import form_of_post, form_of_sample

@@ -14,7 +14,7 @@ from controlplane.catalog.streams import stream_by_key
 from controlplane.errors import NotFound
 from controlplane.explain.drafts.messages import SourceSample, sample
 from controlplane.telemetry.sources import SourceStatus, source_status
-from controlplane.topology.topics.declaration import ListedTopic, list_topics
+from controlplane.topology.topics.brokers import ListedTopic, list_topics
 
 router = Router(tags=["streams"])
 _BROKERS = with_examples({"Brokers": {"servers": "broker-1:9092,broker-2:9092"}})

@@ -1,37 +1,16 @@
-"""The connection to a Weir: to one elsewhere with a token, or to that of this installation.
+"""The connection to a Weir: to one elsewhere with a token, or to that of this installation."""
 
-An operation of this installation is called as a server calls it. The user at the terminal is
-authenticated already, so neither token nor CSRF token are checked; roles are. It is what helps
-where no server runs, or nobody can log in any more.
-
-The OpenAPI document that commands are made of is kept in the user's cache: that of this
-installation until a file of it changes, that of a Weir elsewhere for an hour.
-"""
-
-import getpass
-import hashlib
-import inspect
-import json
-import os
 import ssl
 import stat
-import time
 from argparse import Namespace
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
-from io import BytesIO
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import httpx
-from asgiref.sync import async_to_sync
-from django.contrib.auth.models import User
-from django.core.handlers.asgi import ASGIRequest
-from django.urls import resolve
 
-from controlplane.access.roles import CONFIRMED_AT, Actor
 from controlplane.cli.client.api import Api
 from controlplane.cli.codes import CliError, ExitCode
 from controlplane.installation import env
@@ -50,7 +29,7 @@ def api_of(given: Namespace) -> Api:
 
 def _here(given: Namespace) -> httpx.Client:
     # A client of another Weir sets up no Django.
-    from controlplane.cli.client.connection import ThisProcess, actor_of  # noqa: PLC0415
+    from controlplane.cli.client.this_process import ThisProcess, actor_of  # noqa: PLC0415
 
     return httpx.Client(base_url="http://localhost", transport=ThisProcess(actor_of(given)))
 
@@ -117,120 +96,3 @@ def _token_in(file: Path) -> str:
         what = f"{file}: other users of this machine can read or change it"
         raise CliError(ExitCode.FORBIDDEN, what, advice=f"chmod 600 {file}; then replace the token")
     return file.read_text(encoding="utf-8", errors="replace").strip()
-
-
-# The user runs a command on the machine of Weir.
-_ADDRESS = ("127.0.0.1", 0)
-
-
-class ThisProcess(httpx.BaseTransport):
-    """A transport whose server is this process."""
-
-    def __init__(self, actor: Actor) -> None:
-        self.actor = actor
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the response of the operation. Raises what the operation does not translate."""
-        called = self._request(request, request.read())
-        match = called.resolver_match = resolve(called.path_info, "controlplane.api.urls")
-        response = match.func(called, *match.args, **match.kwargs)
-        if inspect.isawaitable(response):
-            response = async_to_sync(_awaited)(response)
-        content = b"".join(response) if response.streaming else response.content
-        return httpx.Response(response.status_code, headers=dict(response.items()), content=content)
-
-    def _request(self, request: httpx.Request, body: bytes) -> ASGIRequest:
-        called = ASGIRequest(
-            {
-                "type": "http", "method": request.method, "path": request.url.path,
-                "query_string": request.url.query, "client": _ADDRESS, "server": ("localhost", 80),
-                "headers": [(b"content-type", request.headers["Content-Type"].encode()),
-                            (b"content-length", str(len(body)).encode()),
-                            (b"host", b"localhost")],
-            },
-            BytesIO(body),
-        )  # fmt: skip
-        attributes: dict[str, Any] = {
-            "user": self.actor.user, "id": self.actor.request, "_dont_enforce_csrf_checks": True,
-            # Who may use the machine may change any row.
-            "session": {CONFIRMED_AT: time.time()},
-            # The size of a body is limited for clients, and not for the machine of Weir.
-            "_body": body,
-        }  # fmt: skip
-        vars(called).update(attributes)
-        return called
-
-
-async def _awaited(response: Any) -> Any:
-    return await response
-
-
-def actor_of(given: Namespace) -> Actor:
-    """Return the actor: --as, else WEIR_USER, else the login name. Raises `CliError`.
-
-    The audit log also gets the login name, which nobody chooses on the command line.
-    """
-    login = _login()
-    name = given.acting_user or env.text("WEIR_USER") or login
-    user = User.objects.filter(username=name, is_active=True).first()
-    if user is None:
-        text = f"there is no active user {name} in Weir"
-        advice = "--as USER or WEIR_USER=USER; weir manage createsuperuser makes one"
-        raise CliError(ExitCode.FORBIDDEN, text, advice=advice)
-    return Actor(user, request=f"weir by {login}"[:40], is_local=True)
-
-
-def _login() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        # A container's user need not have a name.
-        return ""
-
-
-_FRESH_S: Final = 3600
-_CODE: Final = Path(__file__).parents[2]
-Document = Mapping[str, Any]
-
-
-def document_for(given: Namespace, set_up: Callable[[], None]) -> Document:
-    """Return the document for a call; `set_up` prepares Django. Raises `Refused`."""
-    if given.url:
-        return _kept(given.url, time.time() - _FRESH_S, lambda: _fetched(given))
-    changed_at = max(file.stat().st_mtime for file in _CODE.rglob("*.py"))
-    return _kept(str(_CODE), changed_at, lambda: _made(set_up))
-
-
-def _fetched(given: Namespace) -> Document:
-    # --help and completion from the cache need no client.
-    from controlplane.cli.client.connection import api_of  # noqa: PLC0415
-
-    document: Document = api_of(given).get("/openapi.json")
-    return document
-
-
-def _made(set_up: Callable[[], None]) -> Document:
-    set_up()
-    # The API needs Django, which --help does without where the document is in the cache.
-    from controlplane.api.application import api  # noqa: PLC0415
-
-    return api.get_openapi_schema(path_prefix="/api/v1/")
-
-
-def _kept(source: str, since: float, make: Callable[[], Document]) -> Document:
-    """Return the document of a source that was kept after a time, else a new one, and keep it."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weir"
-    file = folder / f"{hashlib.blake2b(source.encode(), digest_size=16).hexdigest()}.json"
-    with suppress(OSError, ValueError):
-        if file.stat().st_mtime > since:
-            kept: Document = json.loads(file.read_text(encoding="utf-8"))
-            return kept
-    text = json.dumps(make(), default=str)
-    # A cache that cannot be written costs time only.
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        new = file.with_suffix(f".{os.getpid()}")
-        new.write_text(text, encoding="utf-8")
-        new.replace(file)
-    fresh: Document = json.loads(text)
-    return fresh

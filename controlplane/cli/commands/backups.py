@@ -30,7 +30,7 @@ def upgrade(given: Namespace) -> int:
         advice = "weir upgrade --check; then stop the old release and start this one"
         raise CliError(ExitCode.WRONG, "a start of this release upgrades the site", advice=advice)
     _set_up()
-    from controlplane.background.backup import check_upgrade  # noqa: PLC0415 - after the settings
+    from controlplane.background.upgrade import check_upgrade  # noqa: PLC0415 - after the settings
 
     check = check_upgrade()
     if given.json:

@@ -14,7 +14,7 @@ from controlplane.cli.codes import DIFFERENT, CliError, ExitCode
 from controlplane.cli.input_files import text_of
 from controlplane.cli.output import print_json, print_sentence
 from controlplane.cluster_spec.document import ClusterDescription, json_schema
-from controlplane.cluster_spec.following import files_in
+from controlplane.cluster_spec.files import files_in
 from controlplane.cluster_spec.report import ApplyReport, Difference
 from controlplane.cluster_spec.text import as_yaml, parse_description
 

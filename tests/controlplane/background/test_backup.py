@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.background.backup import check_upgrade
+from controlplane.background.upgrade import check_upgrade
 from controlplane.models import Cluster
 from tests.support.descriptions import SMALL
 from tests.support.execution import execution_row

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 
 from controlplane.access.roles import Actor
 from controlplane.cli.client.api import Api
-from controlplane.cli.client.connection import ThisProcess
+from controlplane.cli.client.this_process import ThisProcess
 from controlplane.cli.commands.watch import events_since, observe
 from controlplane.models import Cluster
 from controlplane.telemetry.samples import PreviousBatch, sample_of

@@ -10,7 +10,7 @@ from controlplane.errors import Conflict, NotFound
 from controlplane.models import Cluster, Node
 from tests.support.cluster import actor, small_cluster
 from workers.agent.driver import DriverSpec, Site
-from workers.agent.repartition import change_partitions, repartition_command
+from workers.agent.partitions import change_partitions, repartition_command
 
 
 @pytest.fixture
