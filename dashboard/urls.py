@@ -6,7 +6,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from controlplane.installation.extras import lab_values
 from controlplane.planning.adapters import planner_modules
 from dashboard import access, grants, site, system
-from dashboard.account import confirmation, login, login_steps, second_factor
+from dashboard.account import confirmation, login, second_factor
 from dashboard.account import views as account
 from dashboard.audit import views as audit
 from dashboard.clusters import charts as cluster_charts
@@ -22,11 +22,11 @@ from dashboard.lists import views as lists
 from dashboard.nodes import views as nodes
 from dashboard.palette import views as palette
 from dashboard.policies import views as policies
-from dashboard.proposals import actions as proposal_actions
 from dashboard.proposals import comments, comparisons, effects, ledger, trade
 from dashboard.proposals import detail as proposal
+from dashboard.proposals import detail as proposal_actions
 from dashboard.proposals import listing as proposals
-from dashboard.queries import bulk, changes, drafts, keys, sinks, statements, submission
+from dashboard.queries import bulk, changes, keys, sinks, statements, submission
 from dashboard.queries import views as queries
 from dashboard.streams import admission, dead_letters, first_records, maps, messages, stream_schema
 from dashboard.streams import detail as stream_detail
@@ -135,9 +135,9 @@ _queries: list[URLPattern | URLResolver] = [
     path("queries/", queries.index, name="queries"),
     path("queries/new/", submission.new, name="query-new"),
     path("queries/check/", submission.check, name="query-check"),
-    path("queries/preview/", drafts.preview, name="query-preview"),
-    path("queries/preview/cancel/", drafts.cancel_preview, name="query-preview-cancel"),
-    path("queries/explain/", drafts.explain, name="query-explain"),
+    path("queries/preview/", submission.preview, name="query-preview"),
+    path("queries/preview/cancel/", submission.cancel_preview, name="query-preview-cancel"),
+    path("queries/explain/", submission.explain, name="query-explain"),
     path("queries/end/", bulk.end, name="query-end"),
     path("queries/move/", bulk.move, name="query-move"),
     path("queries/restore/", bulk.restore_named, name="query-restore"),
@@ -234,8 +234,8 @@ _webhooks: list[URLPattern] = [
 
 _account: list[URLPattern] = [
     path("login/", login.PasswordLogin.as_view(), name="login"),
-    path("login/code/", login_steps.enter_code, name="login-code"),
-    path("login/second-factor/", login_steps.set_up_factor, name="login-factor"),
+    path("login/code/", login.enter_code, name="login-code"),
+    path("login/second-factor/", login.set_up_factor, name="login-factor"),
     path("login/sso/", login.start_single_sign_on, name="sso"),
     path("login/sso/callback/", login.finish_single_sign_on, name="sso-callback"),
     path("logout/", LogoutView.as_view(), name="logout"),

@@ -6,7 +6,7 @@ from django.http import HttpResponse
 
 from controlplane.access.roles import ADMIN, require
 from controlplane.errors import Away
-from controlplane.health import skipped_batches
+from controlplane.health import stuck_batches
 from controlplane.health.losses import repair
 from controlplane.health.stuck_batches import losses_of, stuck_batch
 from controlplane.health.summary import incident_by_id
@@ -37,7 +37,7 @@ def skip(request: PageRequest, cluster: Cluster) -> str:
     text, reason = request.POST.get("batch", ""), request.POST.get("reason", "")
     # The service rejects -1.
     batch = int(text) if text.isascii() and text.isdigit() else -1
-    row = skipped_batches.skip(request.actor, cluster, batch, reason)
+    row = stuck_batches.skip(request.actor, cluster, batch, reason)
     return f"Batch {row.batch} is skipped: {row.total:,} records are lost."
 
 

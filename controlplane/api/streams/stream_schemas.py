@@ -16,9 +16,9 @@ from controlplane.catalog.streams import stream_by_key
 from controlplane.clusters.audiences import producers
 from controlplane.errors import NotFound
 from controlplane.records.bodies import Format
-from controlplane.topology.schema_change import patch_schema, preview, set_schema
 from controlplane.topology.schemas.evolution import schema_from
 from controlplane.topology.schemas.inference import Inferred, infer
+from controlplane.topology.streams import patch_schema, preview, set_schema
 from controlplane.wire.schema import ColumnSpec
 
 router = Router(tags=["streams"])

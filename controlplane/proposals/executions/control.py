@@ -17,8 +17,8 @@ from controlplane.models import Execution, LedgerEntry, Proposal
 from controlplane.plans.proposal_states import BY_NAME, ENDED, SAID, State, Verb
 from controlplane.policies.store import policy_of
 from controlplane.proposals import decisions, transitions
-from controlplane.proposals.executions import startup
-from controlplane.proposals.executions.startup import translate_integrity_error
+from controlplane.proposals.executions import progression
+from controlplane.proposals.executions.progression import translate_integrity_error
 from controlplane.proposals.executions.step_limits import columns, first_cap
 from controlplane.proposals.transitions import move_on, notify, role_for
 
@@ -126,7 +126,7 @@ _FUNCTIONS: Final[Mapping[str, _Apply]] = {
     "reject": lambda actor, row, _, reason, __: decisions.reject(actor, row, reason),
     "approve": decisions.approve,
     "withdraw": lambda actor, row, _, reason, __: decisions.withdraw(actor, row, reason),
-    "begin": lambda actor, row, seal, _, __: startup.begin(actor, row, seal),
+    "begin": lambda actor, row, seal, _, __: progression.begin(actor, row, seal),
     "pause": lambda actor, row, _, reason, __: pause(actor, row, reason),
     "resume": lambda actor, row, _, __, ___: resume(actor, row),
     "finish step": lambda actor, row, _, reason, __: finish_step(actor, row, reason),
