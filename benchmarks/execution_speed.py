@@ -16,13 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.control_plane import (
-    api_client,
-    figures,
-    fresh_weir,
-    running_services,
-    wait_until,
-)
+from benchmarks.control_plane import api_client, figures, fresh_weir, running_services, wait_until
 from tests.support.texts import SUMMARY, SUMMARY_TEXT
 from workers.demo.recording import REPORT
 

@@ -6,7 +6,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from controlplane.installation.extras import lab_values
 from controlplane.planning.adapters import planner_modules
 from dashboard import access, grants, site, system
-from dashboard.account import confirmation, login, login_steps, second_factor
+from dashboard.account import confirmation, login, second_factor
 from dashboard.account import views as account
 from dashboard.audit import views as audit
 from dashboard.clusters import charts as cluster_charts
@@ -22,11 +22,11 @@ from dashboard.lists import views as lists
 from dashboard.nodes import views as nodes
 from dashboard.palette import views as palette
 from dashboard.policies import views as policies
-from dashboard.proposals import actions as proposal_actions
 from dashboard.proposals import comments, comparisons, effects, ledger, trade
 from dashboard.proposals import detail as proposal
+from dashboard.proposals import detail as proposal_actions
 from dashboard.proposals import listing as proposals
-from dashboard.queries import bulk, changes, drafts, keys, sinks, statements, submission
+from dashboard.queries import bulk, changes, keys, sinks, statements, submission
 from dashboard.queries import views as queries
 from dashboard.streams import admission, dead_letters, first_records, maps, messages, stream_schema
 from dashboard.streams import detail as stream_detail
@@ -122,13 +122,22 @@ _streams: list[URLPattern] = [
     path("streams/<int:pk>/drops/set/", streams.set_drop, name="drop-set"),
     path("streams/<int:pk>/drops/lift/", streams.lift_drop, name="drop-lift"),
 ]
-_queries: list[URLPattern] = [
+_sink: list[URLPattern] = [
+    path("remove/", sinks.remove, name="sink-remove"),
+    path("replay/", sinks.replay, name="sink-replay"),
+    path("pause/", sinks.pause, name="sink-pause"),
+    path("resume/", sinks.resume, name="sink-resume"),
+    path("retry/", sinks.retry, name="sink-retry"),
+    path("refused/replay/", sinks.replay_refused, name="sink-replay-refused"),
+    path("refused/delete/", sinks.delete_refused, name="sink-delete-refused"),
+]
+_queries: list[URLPattern | URLResolver] = [
     path("queries/", queries.index, name="queries"),
     path("queries/new/", submission.new, name="query-new"),
     path("queries/check/", submission.check, name="query-check"),
-    path("queries/preview/", drafts.preview, name="query-preview"),
-    path("queries/preview/cancel/", drafts.cancel_preview, name="query-preview-cancel"),
-    path("queries/explain/", drafts.explain, name="query-explain"),
+    path("queries/preview/", submission.preview, name="query-preview"),
+    path("queries/preview/cancel/", submission.cancel_preview, name="query-preview-cancel"),
+    path("queries/explain/", submission.explain, name="query-explain"),
     path("queries/end/", bulk.end, name="query-end"),
     path("queries/move/", bulk.move, name="query-move"),
     path("queries/restore/", bulk.restore_named, name="query-restore"),
@@ -149,21 +158,7 @@ _queries: list[URLPattern] = [
     path("queries/<int:pk>/keys/charts.json", keys.charts, name="query-keys-charts"),
     path("queries/<int:pk>/sinks/", sinks.index, name="query-sinks"),
     path("queries/<int:pk>/sinks/add/", sinks.add, name="sink-add"),
-    path("queries/<int:pk>/sinks/<str:sink>/remove/", sinks.remove, name="sink-remove"),
-    path("queries/<int:pk>/sinks/<str:sink>/replay/", sinks.replay, name="sink-replay"),
-    path("queries/<int:pk>/sinks/<str:sink>/pause/", sinks.pause, name="sink-pause"),
-    path("queries/<int:pk>/sinks/<str:sink>/resume/", sinks.resume, name="sink-resume"),
-    path("queries/<int:pk>/sinks/<str:sink>/retry/", sinks.retry, name="sink-retry"),
-    path(
-        "queries/<int:pk>/sinks/<str:sink>/refused/replay/",
-        sinks.replay_refused,
-        name="sink-replay-refused",
-    ),
-    path(
-        "queries/<int:pk>/sinks/<str:sink>/refused/delete/",
-        sinks.delete_refused,
-        name="sink-delete-refused",
-    ),
+    path("queries/<int:pk>/sinks/<str:sink>/", include(_sink)),
     path("queries/<int:pk>/retention/", changes.set_retention, name="query-retention"),
     path("queries/<int:pk>/key-grouping/", changes.set_key_grouping, name="query-key-grouping"),
     path("queries/<int:pk>/tasks/", changes.set_task_count, name="query-task-count"),
@@ -239,8 +234,8 @@ _webhooks: list[URLPattern] = [
 
 _account: list[URLPattern] = [
     path("login/", login.PasswordLogin.as_view(), name="login"),
-    path("login/code/", login_steps.enter_code, name="login-code"),
-    path("login/second-factor/", login_steps.set_up_factor, name="login-factor"),
+    path("login/code/", login.enter_code, name="login-code"),
+    path("login/second-factor/", login.set_up_factor, name="login-factor"),
     path("login/sso/", login.start_single_sign_on, name="sso"),
     path("login/sso/callback/", login.finish_single_sign_on, name="sso-callback"),
     path("logout/", LogoutView.as_view(), name="logout"),

@@ -4,12 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.examples import (
-    DATABASES,
-    databases_tried,
-    fewer,
-    try_fewer_examples,
-)
+from tests.support.examples import DATABASES, databases_tried, fewer, try_fewer_examples
 from tests.support.nightly import NIGHTLY
 
 

@@ -15,7 +15,7 @@ from algorithms.optional import optional_module
 from algorithms.placement.offline.rounds import spread
 from algorithms.placement.offline.rules import IncrementalCost
 from algorithms.placement.problem import PlacementProblem
-from algorithms.placement.refine.pieces import Pieces, assignment_of, cut
+from algorithms.placement.refine.annealing import Pieces, assignment_of, cut
 from algorithms.placement.result import OfflinePlacement
 from algorithms.rows import group_positions, pick_rows
 from algorithms.vocabulary import Ints, Progress, SmallInts, parameter

@@ -25,7 +25,7 @@ from algorithms.lab.partitioning.simulation import Cluster, Course, Setting, sim
 from algorithms.lab.partitioning.workloads import Stream, draw_zipf
 from algorithms.partitioning.catalog import info_of
 from algorithms.partitioning.grouping import Grouping, Messages, Workers
-from algorithms.partitioning.measures import PairCounter
+from algorithms.partitioning.replay import PairCounter
 
 EPS: Final = 0.01
 KEYS: Final = 100_000

@@ -19,7 +19,7 @@ from algorithms.lab.partitioning.workloads import draw_burst_rates, draw_zipf, s
 from algorithms.partitioning.catalog import GROUPINGS
 from algorithms.partitioning.grouping import Hashes, Messages, Workers
 from algorithms.partitioning.groupings.frequency_aware import FrequencyAware
-from algorithms.partitioning.measures import load_over_share, load_ratio, memory
+from algorithms.partitioning.replay import load_over_share, load_ratio, memory
 
 EXPONENTS: Final = (0.5, 1.0)
 WORKERS: Final = (10, 100)

@@ -45,12 +45,7 @@ from controlplane.planners.shedding.inputs import (
 from controlplane.planners.shedding.ladder import compute_ladder
 from controlplane.planners.shedding.node_costs import measured_node
 from controlplane.planners.shedding.problem import network_of
-from controlplane.planning.measured.costs import (
-    COST_SERIES,
-    BatchSeconds,
-    batch_seconds,
-    node_work,
-)
+from controlplane.planning.measured.costs import COST_SERIES, BatchSeconds, batch_seconds, node_work
 from controlplane.plans.ladder_settings import SheddingSettings
 from controlplane.plans.snapshot import ClusterSnapshot, NodeRow, QueryRow, StreamRow
 from controlplane.telemetry.samples import PreviousBatch, sample_of

@@ -111,7 +111,7 @@ def written(query: Any, kind: str, settings: dict[str, Any], rows: int) -> float
     from controlplane.models import Sink  # noqa: PLC0415
     from controlplane.results.feed import FeedPlace  # noqa: PLC0415
     from controlplane.sinks.catalog import KINDS  # noqa: PLC0415
-    from controlplane.sinks.follower import SinkFollower  # noqa: PLC0415
+    from controlplane.sinks.process import SinkFollower  # noqa: PLC0415
 
     now = timezone.now()
     Sink.objects.all().delete()

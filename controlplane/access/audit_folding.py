@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from pydantic import AwareDatetime
 
-from controlplane.access.routine_actions import ROUTINE
+from controlplane.access.audit import ROUTINE
 from controlplane.models import AuditEntry, Cluster
 from controlplane.pagination.cursors import Cursor, Number
 from controlplane.pagination.folding import Fold, fold_rows, period_of, start_of

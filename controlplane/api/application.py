@@ -21,9 +21,8 @@ from controlplane.api.clusters import fleet, health, lifecycle, scenarios, shedd
 from controlplane.api.clusters import routes as clusters
 from controlplane.api.common.decorators import conditional, idempotent
 from controlplane.api.common.json_bodies import BoundedParser
-from controlplane.api.common.openapi import DocumentedAPI
+from controlplane.api.common.openapi import ApiReference, DocumentedAPI
 from controlplane.api.common.problems import translate_errors
-from controlplane.api.common.reference import ApiReference
 from controlplane.api.common.security import open_to, readable_with_token
 from controlplane.api.common.strictness import (
     accept_absent_bodies,

@@ -10,10 +10,7 @@ from controlplane.api.common.schemas import Time, fields_of
 from controlplane.api.common.security import cluster_of
 from controlplane.explain import Cause, Explanation, explain, parse_subject
 from controlplane.explain.change import NearbyChange
-from controlplane.explain.values import (
-    RankedChange,
-    Remedy,
-)
+from controlplane.explain.values import RankedChange, Remedy
 
 router = Router(tags=["clusters"])
 

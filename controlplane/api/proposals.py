@@ -37,7 +37,7 @@ from controlplane.processes.isolation.limits import proposal_limits
 from controlplane.proposals import drift, requests
 from controlplane.proposals.approval_lock import ApprovalLock, lock_of
 from controlplane.proposals.drift import Drift
-from controlplane.proposals.executions import verbs
+from controlplane.proposals.executions import control
 from controlplane.proposals.executions.action_status import (
     ActionRow,
     ActionStatus,
@@ -189,7 +189,7 @@ class ProposalOut(ProposalRow):
     @staticmethod
     def resolve_allowed(row: Proposal, context: Mapping[str, Any]) -> list[Verb]:
         """Return the verbs that the state, the policy and the caller's role allow."""
-        return verbs.offered(caller(context["request"]), row)
+        return control.offered(caller(context["request"]), row)
 
 
 ProposalPage = list_of("ProposalPage", proposals=ProposalRow)
@@ -283,8 +283,8 @@ def get_allowed(request: HttpRequest, slug: str, pk: int) -> Any:
     ready = proposal.state == Proposal.State.READY
     return {
         "state": proposal.state,
-        "verbs": verbs.offered(actor, proposal),
-        "request_again": verbs.may_request_again(actor, proposal),
+        "verbs": control.offered(actor, proposal),
+        "request_again": control.may_request_again(actor, proposal),
         "auto_approval": decide_auto_approval(proposal) if ready else None,
     }
 
@@ -339,7 +339,7 @@ def _endpoint(verb: Verb) -> None:
 
     def apply_verb(request: HttpRequest, slug: str, pk: int, body: Any) -> Any:
         actor, proposal = caller(request), proposal_by_id(cluster_of(request), pk)
-        return verbs.apply_verb(actor, proposal, verb, **body.dict())
+        return control.apply_verb(actor, proposal, verb, **body.dict())
 
     apply_verb.__name__ = f"{verb.name.replace(' ', '_')}_proposal"
     apply_verb.__doc__ = f"{verb.about}. Role: {verb.role}, or what the policy names instead."

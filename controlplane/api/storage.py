@@ -8,12 +8,7 @@ from ninja import Router
 from pydantic import Field
 
 from controlplane.api.common.schemas import dataclass_schema, fields_of
-from controlplane.background.retention.kinds import (
-    KINDS,
-    OTHERS,
-    OtherGrowth,
-    RetentionKind,
-)
+from controlplane.background.retention.kinds import KINDS, OTHERS, OtherGrowth, RetentionKind
 from controlplane.background.retention.sizes import StorageSizes, storage_sizes
 
 router = Router(tags=["health"])

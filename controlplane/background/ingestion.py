@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from controlplane.events import traces
 from controlplane.events.publish import send_samples
-from controlplane.health import failed_queries, skipped_batches
+from controlplane.health import failed_queries, stuck_batches
 from controlplane.health.summary import SEEN
 from controlplane.models import Cluster, Node, Query, RoutingVersion, Stream
 from controlplane.planners.shedding import history as shedding_history
@@ -145,7 +145,7 @@ def store(
         _acknowledge(cluster, rows)
         acknowledgement.acknowledge(cluster, rows, samples)
         failed_queries.end_failed(cluster, rows)
-        skipped_batches.record_done(cluster, rows)
+        stuck_batches.record_done(cluster, rows)
 
 
 def update_rates(cluster: Cluster, records: Mapping[int, float], seconds: float) -> int:

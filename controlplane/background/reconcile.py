@@ -4,7 +4,7 @@ import logging
 from datetime import datetime
 
 from controlplane.catalog import query_costs, source_rates, stream_costs
-from controlplane.health import skipped_batches
+from controlplane.health import stuck_batches
 from controlplane.health.losses.repair import is_publication_blocked, request_decision
 from controlplane.models import Cluster, Query
 from controlplane.planners.shedding import activation, arming
@@ -45,7 +45,7 @@ def reconcile_cluster(cluster: Cluster, now: datetime) -> None:
     drop_rule_housekeeping.settle(cluster)
     activation.end_expired(cluster, now)
     arming.arm_due(cluster, now)
-    skipped_batches.publish_pending(cluster)
+    stuck_batches.publish_pending(cluster)
 
 
 def record_costs(now: datetime) -> None:

@@ -1,6 +1,7 @@
 """What queries cost, for lists: evaluations/s, latency, processor time, state and sharing.
 
-The measures of tasks are in Redis; a list of 100,000 queries cannot be sorted by them there.
+The measures of tasks are in Redis; a list of 100,000 queries cannot be sorted by them there. The
+processor time is estimated: the measured time of nodes, divided by records.
 """
 
 from collections import defaultdict
@@ -13,13 +14,12 @@ from typing import Any, Final
 from django.db import connection, transaction
 from redis.exceptions import RedisError
 
-from controlplane.catalog.processor_time import processor_percents
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query, QueryStream, Task
 from controlplane.pagination.chunks import chunks
 from controlplane.telemetry.measures import PRESENT, present_end, shown_seconds
 from controlplane.telemetry.series import read
-from controlplane.wire.measures import read_tasks
+from controlplane.wire.measures import TaskMeasure, read_tasks
 
 # A row with equal figures is written again after this time, so that it does not look old.
 REWRITTEN: Final = timedelta(minutes=5)
@@ -164,3 +164,26 @@ def write_costs(costs: Mapping[int, QueryCost], now: datetime) -> None:
         values = [(*astuple(cost), moment, pk) for pk, cost in part]
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.executemany(statement, values)
+
+
+def processor_percents(tasks: Iterable[TaskMeasure], busy: Mapping[int, float]) -> dict[int, float]:
+    """Return the part of a second that nodes compute for each query, in % of one processor.
+
+    `busy`: the share of time that each node computes, by index; queries on other nodes only are
+    left out. An estimate: the time of a node is divided among its queries by their records. A query
+    whose records need more than those of others, or that shares its work, is off by it.
+    """
+    records: dict[tuple[int, int], float] = defaultdict(float)
+    totals: dict[int, float] = defaultdict(float)
+    for task in tasks:
+        records[task.query, task.node] += task.evaluations_per_s
+        totals[task.node] += task.evaluations_per_s
+    # Of a record per second on each node.
+    cost = {
+        node: 100 * busy[node] / total for node, total in totals.items() if total and node in busy
+    }
+    result: dict[int, float] = {}
+    for (query, node), rate in records.items():
+        if node in cost:
+            result[query] = result.get(query, 0.0) + rate * cost[node]
+    return result

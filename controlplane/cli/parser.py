@@ -180,7 +180,7 @@ def _streams(group: Any) -> None:
     sub = add_cluster_command(
         group,
         "characteristics",
-        "characteristics.characteristics",
+        "streams.characteristics",
         about,
         "stream",
         reason=True,
@@ -232,7 +232,7 @@ def _proposals(group: Any) -> None:
     sub = add_command(
         group,
         "show",
-        "proposals.show_proposal",
+        "plan_request.show_proposal",
         "a proposal, its seal, and what may be done",
     )
     sub.add_argument("id", type=int)

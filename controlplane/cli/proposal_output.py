@@ -6,8 +6,7 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
 
-from controlplane.cli.client.api import Api
-from controlplane.cli.client.paths import path_of
+from controlplane.cli.client.api import Api, path_of
 from controlplane.cli.codes import CliError, ExitCode
 from controlplane.cli.output import print_facts, print_json, print_sentence, print_table
 

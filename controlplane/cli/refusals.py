@@ -1,6 +1,6 @@
 """Translation of exceptions of this process into `CliError` with an exit code and advice.
 
-Errors of the API are responses, which `client/problems.py` translates.
+Errors of the API are responses, which `client/api.py` translates.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from controlplane.cli.client.api import Api
-from controlplane.cli.client.paths import path_of
+from controlplane.cli.client.api import Api, path_of
 from controlplane.cli.codes import CliError, ExitCode
 
 # Seconds between two looks at work that is under way.

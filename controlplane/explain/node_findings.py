@@ -10,7 +10,7 @@ import numpy as np
 from algorithms.vocabulary import Floats
 from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.explain.causes.evidence import Evidence
-from controlplane.explain.causes.states import limit_of
+from controlplane.explain.causes.ranking import limit_of
 from controlplane.explain.causes.stream_rises import StreamRise
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Fact, Finding, Series

@@ -9,21 +9,13 @@ from typing import Final
 
 from django.db.models import Count, QuerySet
 
-from controlplane.catalog.processor_time import processor_percents
+from controlplane.catalog.query_costs import processor_percents
 from controlplane.explain.causes.evidence import Evidence
 from controlplane.explain.remedies import waiting_plans
 from controlplane.explain.service import explanation_of
 from controlplane.explain.subjects import ExplanationSubject, SubjectKind
 from controlplane.explain.values import Explanation, Remedy
-from controlplane.models import (
-    Cluster,
-    Node,
-    Query,
-    QueryStream,
-    RoutingVersion,
-    Step,
-    Task,
-)
+from controlplane.models import Cluster, Node, Query, QueryStream, RoutingVersion, Step, Task
 from controlplane.policies.grades import Grade
 from controlplane.watch.observation import ClusterObservation
 from controlplane.wire.routing.route import TaskRange, task_ranges_from

@@ -110,7 +110,7 @@ class AuditChain(models.Model):
 class RoutineActions(models.Model):
     """The number of equal actions by one user or token in a period; `actor`: a user name.
 
-    `key`: the digest of what is equal (`controlplane.access.routine_actions`).
+    `key`: the digest of what is equal (`controlplane.access.audit`).
     """
 
     key = models.CharField(max_length=64)

@@ -10,7 +10,7 @@ class SeriesPeriod(models.Model):
 
     `seconds`: the length of the period; 1: a micro-batch, which ends at `t`. `measured_s`: the
     seconds of it that were measured, the weight of its values in means. `data`: the values, see
-    `controlplane.telemetry.packing`.
+    `controlplane.telemetry.series`.
     """
 
     class Scope(models.IntegerChoices):

@@ -20,9 +20,8 @@ import numpy as np
 
 from algorithms.subset import ChosenMoves, SubsetProblem, choose
 from controlplane.errors import Invalid
-from controlplane.planning.execution_plan import StepLimits
+from controlplane.planning.execution_plan import StepLimits, move_set
 from controlplane.planning.load_model import LoadModel
-from controlplane.planning.work_units import move_set
 from controlplane.plans.plan import PlannedAction, TaskMove, task_moves
 from controlplane.plans.snapshot import ClusterSnapshot
 

@@ -174,23 +174,11 @@ class ClusterSnapshot:
 
     def to_json(self) -> dict[str, Any]:
         """Return the snapshot as JSON values."""
-        return {
-            "version": self.version,
-            "nu": self.nu,
+        return vars(self) | {
             "nodes": [asdict(node) for node in self.nodes],
-            "streams": self.streams,
-            "queries": self.queries,
             "state": list(self.state.items()),
-            "split": self.split,
-            "excluded": self.excluded,
-            "groupings": self.groupings,
             "splits": list(self.splits.items()),
-            "split_count": self.split_count,
-            "split_capacity": self.split_capacity,
-            "split_emulated": self.split_emulated,
-            "drop_rules": self.drop_rules,
             "inputs": {name: value.to_json() for name, value in self.inputs.items()},
-            "ladder": self.ladder,
             "partitions": [[*place, split] for place, split in self.partitions.items()],
         }
 

@@ -13,8 +13,8 @@ from controlplane.formats.json_values import JsonValue
 from controlplane.models import Proposal
 from controlplane.planning.adapters import improved_by
 from controlplane.planning.computation import Computed
-from controlplane.planning.manual import MANUAL
 from controlplane.planning.measures import FULLEST, STRANDED, TRAFFIC
+from controlplane.planning.sources import MANUAL
 from controlplane.policies.gains import SAME, Gain, gain_in
 from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.settings import PolicySettings

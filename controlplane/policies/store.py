@@ -1,15 +1,16 @@
-"""Reading and changing the policy of a cluster."""
+"""Reading, changing and reverting the policy of a cluster; the audit log has its changes."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from django.db import transaction
 from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import ADMIN, Actor, require
+from controlplane.errors import NotFound
 from controlplane.events.publish import announce, event
-from controlplane.models import Cluster, Policy
+from controlplane.models import AuditEntry, Cluster, Policy
 from controlplane.models.audit import POLICY_CHANGE
 from controlplane.planning.adapters import adapters
 from controlplane.planning.execution_plan import StepLimits
@@ -73,3 +74,26 @@ def update_policy(
     summary = f"{actor.name} changed the policy: {', '.join(changed)}"
     announce(cluster.pk, event("policy", summary))
     return changed_policy
+
+
+MOST_CHANGES: Final = 5
+
+
+def changes_of(cluster: Cluster, limit: int = MOST_CHANGES) -> list[AuditEntry]:
+    """Return the newest changes of a cluster's policy, newest first, with the changed settings."""
+    rows = AuditEntry.objects.filter(cluster=cluster, action=POLICY_CHANGE)
+    return list(rows.order_by("-at")[:limit])
+
+
+def revert_change(actor: Actor, cluster: Cluster, pk: int) -> PolicySettings:
+    """Give the settings of a change the values that they had before it; others stay.
+
+    Requires an admin of the cluster. Raises `Forbidden`, `NotFound` for an unknown change, and
+    `Invalid` by setting if the values do not fit the present settings.
+    """
+    require(actor, ADMIN, cluster)
+    row = AuditEntry.objects.filter(cluster=cluster, action=POLICY_CHANGE, pk=pk).first()
+    if row is None:
+        raise NotFound("change of the policy", pk)
+    reason = f"Reverts the change by {row.actor} at {row.at:%Y-%m-%d %H:%M:%S} UTC"
+    return update_policy(actor, cluster, row.before, reason)

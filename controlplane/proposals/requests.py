@@ -22,8 +22,8 @@ from controlplane.planning.adapter import Defaults, Missing, PlannerAdapter
 from controlplane.planning.adapters import adapter_of, adapters, measures_of, missing_for
 from controlplane.planning.budget import checked_budget
 from controlplane.planning.estimates import require_affordable_plan
-from controlplane.planning.manual import MANUAL, MOVES, estimate_moves
 from controlplane.planning.measures import IMBALANCE, TRAFFIC, Measure
+from controlplane.planning.sources import MANUAL, MOVES, estimate_moves
 from controlplane.policies.gate import LIMITS, Judgement
 from controlplane.policies.store import policy_of
 from controlplane.proposals.queue import equal_request, lock_requests, require_room

@@ -10,10 +10,10 @@ from django.utils import timezone
 from controlplane.formats.json_values import JsonValue
 from controlplane.models import Proposal
 from controlplane.planning.adapters import input_readers, own_measures
-from controlplane.planning.manual import MANUAL
 from controlplane.planning.measures import measures
 from controlplane.planning.plan_summary import queries_of
 from controlplane.planning.snapshots import take_snapshot
+from controlplane.planning.sources import MANUAL
 from controlplane.plans.plan import PlannedAction
 from controlplane.policies.gains import gain_between
 from controlplane.policies.gate import PlanGate

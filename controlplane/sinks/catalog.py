@@ -13,12 +13,7 @@ from pydantic import ValidationError
 
 from controlplane.errors import Fields, Invalid
 from controlplane.models.sink import STREAM_KIND
-from controlplane.sinks.destination import (
-    Destination,
-    DestinationAway,
-    SinkContext,
-    SinkSettings,
-)
+from controlplane.sinks.destination import Destination, DestinationAway, SinkContext, SinkSettings
 from controlplane.sinks.kinds.settings import (
     DeltaSettings,
     HttpSettings,

@@ -6,8 +6,8 @@ from django.http import HttpResponse
 
 from controlplane.access.roles import ADMIN, require
 from controlplane.errors import Away
-from controlplane.health import skipped_batches
-from controlplane.health.losses import decisions
+from controlplane.health import stuck_batches
+from controlplane.health.losses import repair
 from controlplane.health.stuck_batches import losses_of, stuck_batch
 from controlplane.health.summary import incident_by_id
 from controlplane.models import Cluster
@@ -37,7 +37,7 @@ def skip(request: PageRequest, cluster: Cluster) -> str:
     text, reason = request.POST.get("batch", ""), request.POST.get("reason", "")
     # The service rejects -1.
     batch = int(text) if text.isascii() and text.isdigit() else -1
-    row = skipped_batches.skip(request.actor, cluster, batch, reason)
+    row = stuck_batches.skip(request.actor, cluster, batch, reason)
     return f"Batch {row.batch} is skipped: {row.total:,} records are lost."
 
 
@@ -45,5 +45,5 @@ def skip(request: PageRequest, cluster: Cluster) -> str:
 def decide(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Apply one of an incident's choices."""
     choice, reason = request.POST.get("choice", ""), request.POST.get("reason", "")
-    decisions.decide(request.actor, incident_by_id(cluster, pk), choice, reason)
+    repair.decide(request.actor, incident_by_id(cluster, pk), choice, reason)
     return f"Incident {pk} is decided."

@@ -22,7 +22,7 @@ from dashboard.figures.parts import (
     scatter,
     value_axis,
 )
-from dashboard.figures.shapes import level as horizontal
+from dashboard.figures.parts import level as horizontal
 
 _SECONDS: Final = 0.001
 _BOLD: Final = 2.25

@@ -9,17 +9,15 @@ from controlplane.planners.partitioning.key_report import SkewPoint
 from dashboard.figures.parts import (
     Figure,
     Trace,
+    end_label,
     figure,
     fitted,
+    level,
+    limit_shapes,
     ms,
     scatter,
     time_axis,
     value_axis,
-)
-from dashboard.figures.shapes import (
-    end_label,
-    level,
-    limit_shapes,
     vertical,
     vertical_label,
     without_values,

@@ -15,8 +15,11 @@ from dashboard.figures.parts import (
     Figure,
     PlanMark,
     Trace,
+    end_label,
     figure,
+    interval,
     limit_note,
+    limit_shapes,
     marks_axis,
     ms,
     plan_marks,
@@ -24,7 +27,6 @@ from dashboard.figures.parts import (
     time_axis,
     value_axis,
 )
-from dashboard.figures.shapes import end_label, interval, limit_shapes
 from dashboard.figures.thinning import Sample, with_gaps
 
 # The figures of samples that the charts need.

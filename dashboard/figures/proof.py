@@ -9,8 +9,18 @@ import numpy as np
 
 from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, TRAFFIC, Measure
 from controlplane.proposals.counterfactual import Counterfactual
-from dashboard.figures.parts import Figure, Trace, figure, ms, scatter, time_axis, value_axis
-from dashboard.figures.shapes import interval, limit_notes, limit_shapes
+from dashboard.figures.parts import (
+    Figure,
+    Trace,
+    figure,
+    interval,
+    limit_notes,
+    limit_shapes,
+    ms,
+    scatter,
+    time_axis,
+    value_axis,
+)
 
 # By measure: format of ticks and of numbers in words.
 _FORMATS: Final[Mapping[str, tuple[Measure, str, str]]] = {

@@ -5,8 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from controlplane.numbers import percent
-from dashboard.figures.parts import Figure, Trace, figure, scatter, value_axis
-from dashboard.figures.shapes import limit_notes, limit_shapes, vertical
+from dashboard.figures.parts import (
+    Figure,
+    Trace,
+    figure,
+    limit_notes,
+    limit_shapes,
+    scatter,
+    value_axis,
+    vertical,
+)
 
 # Up to so many points each is a dot that one can point at.
 MAX_DOTS = 60

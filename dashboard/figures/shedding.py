@@ -9,14 +9,16 @@ from controlplane.planners.shedding.feasible import FeasibleInputs
 from dashboard.figures.parts import (
     Figure,
     Trace,
+    end_label,
     figure,
     ms,
     number_axis,
     scatter,
     time_axis,
     value_axis,
+    vertical,
+    vertical_label,
 )
-from dashboard.figures.shapes import end_label, vertical, vertical_label
 
 _MARGIN: Final = {"l": 60, "r": 12, "t": 12, "b": 44}
 # The colours of rungs with drops: --rung-1 and so on.

@@ -13,13 +13,17 @@ from dashboard.figures.parts import (
     Trace,
     figure,
     fitted,
+    interval,
+    level,
     limit_note,
     ms,
     scatter,
     time_axis,
     value_axis,
+    vertical,
+    vertical_label,
+    without_values,
 )
-from dashboard.figures.shapes import interval, level, vertical, vertical_label, without_values
 
 # A limit that is further above the values is not drawn: it would flatten them.
 _NEAR: Final = 4.0

@@ -7,7 +7,7 @@ from controlplane.alerts.fleet import FleetCluster
 from controlplane.alerts.states import FAILED_STATES
 from controlplane.alerts.statuses import ClusterStatus, FleetStatus
 from controlplane.numbers import clock, count_word, counted, lowered
-from dashboard.clusters.status import state_title
+from dashboard.clusters.headline import state_title
 from dashboard.frame.headline import Headline
 
 # Clusters whose limits are known to be kept, or watched by a person.

@@ -1,10 +1,14 @@
-"""The page of the fleet: a card of the worst cluster, clusters by risk, alerts, what waits."""
+"""The page of the fleet: a card of the worst cluster, clusters by risk, alerts, what waits.
+
+A row of a cluster has its status, measures with limits and lines, and the recommended action.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from django.http import HttpResponse
+from django.urls import reverse
 from django.utils import timezone
 
 from controlplane import numbers
@@ -13,12 +17,14 @@ from controlplane.alerts.fleet import FleetCluster, fleet_clusters
 from controlplane.alerts.measures import KINDS, AlertMeasure
 from controlplane.alerts.readings import AlertReading
 from controlplane.alerts.states import AlertStatus
-from controlplane.alerts.statuses import FleetStatus
+from controlplane.alerts.statuses import ClusterStatus, FleetStatus
 from controlplane.alerts.visits import changes_since, last_visit
 from controlplane.clusters import demo
 from controlplane.clusters.listing import visible_cluster
+from controlplane.explain import subject_of_measure
 from controlplane.numbers import clock
 from controlplane.planning.plan_summary import PlanSummary
+from controlplane.policies.grades import Grade
 from controlplane.proposals.outcome import outcome_of
 from dashboard.clusters.alert_rows import AlertRow, alert_rows
 from dashboard.clusters.headline import headline_of
@@ -26,8 +32,8 @@ from dashboard.explain.plot import Plot
 from dashboard.explain.rows import explain_url
 from dashboard.fleet.headline import fleet_headline
 from dashboard.fleet.measure_plot import limits_of, measure_plot
-from dashboard.fleet.rows import SHOWN, chip_of, fleet_row
 from dashboard.frame.readings import phrase
+from dashboard.frame.tile import Chip
 from dashboard.guards import PageRequest, anyone_page, cluster_page
 from dashboard.lists import require_known
 from dashboard.navigation import navigation, statuses_of
@@ -168,3 +174,76 @@ def _effects(row: FleetCluster) -> str:
     policy = row.assessed.readings.policy
     clauses = effect_clauses(outcome_of(row.proposal, PlanSummary(), policy))
     return f"{joined(clauses)}." if clauses else ""
+
+
+# The measures of the table, in the order of its columns.
+SHOWN: Final = (
+    AlertMeasure.LATENCY, AlertMeasure.LOAD, AlertMeasure.IMBALANCE, AlertMeasure.REPLICATION,
+    AlertMeasure.RECORDS,
+)  # fmt: skip
+_ICONS: Final = {FleetStatus.EXECUTING: "play", FleetStatus.SILENCED: "clock"}
+# Statuses of which an explanation is worth a look.
+_EXPLAINED: Final = (
+    FleetStatus.EXCEEDED, FleetStatus.PENDING, FleetStatus.NEAR, FleetStatus.ACKNOWLEDGED,
+    FleetStatus.SILENCED,
+)  # fmt: skip
+_CALM: Final = (
+    FleetStatus.KEPT, FleetStatus.IDLE, FleetStatus.ACKNOWLEDGED, FleetStatus.SILENCED,
+)  # fmt: skip
+
+
+def fleet_row(row: FleetCluster) -> dict[str, Any]:
+    """Return the row of a cluster; `explain`: the subject of its worst measure, "" for none."""
+    assessed = row.assessed
+    return {
+        "fleet": row,
+        "assessed": assessed,
+        "cluster": assessed.cluster,
+        "url": reverse("cluster", args=[assessed.cluster.slug]),
+        "chip": chip_of(assessed),
+        "cells": [_cell(row, measure) for measure in SHOWN],
+        "explain": _explained(assessed),
+        "is_stopped": assessed.status is FleetStatus.STOPPED,
+        "is_calm": assessed.status in _CALM,
+    }
+
+
+def chip_of(row: ClusterStatus) -> Chip:
+    """Return the status of a cluster in a few words."""
+    return Chip(row.words, row.level, _ICONS.get(row.status, ""))
+
+
+def _cell(row: FleetCluster, measure: AlertMeasure) -> dict[str, Any]:
+    reading = row.assessed.readings[measure]
+    return {
+        "reading": reading,
+        "of": _of(row, reading),
+        "grade": str(reading.grade) if reading.grade in (Grade.BAD, Grade.WARN) else "",
+        "line": row.lines.get(measure, ()),
+    }
+
+
+def _of(row: FleetCluster, reading: AlertReading) -> str:
+    """Return what stands beside a value: the node, the bound, the kept part, or the limit."""
+    if reading.value is None:
+        return ""
+    if reading.measure is AlertMeasure.LOAD:
+        return f"node {reading.node}" if reading.node is not None else ""
+    if reading.measure is AlertMeasure.RECORDS:
+        kept = row.assessed.readings[AlertMeasure.KEPT]
+        is_dropped = kept.value is not None and kept.value < 1
+        return f"{numbers.percent(kept.value)} kept" if is_dropped else ""
+    if reading.limit is None:
+        return ""
+    unmet = ", cannot be met now" if reading.is_unreachable else ""
+    return f"of {numbers.value_text(reading.limit, reading.kind.unit)}{unmet}"
+
+
+def _explained(row: ClusterStatus) -> str:
+    """Return what Explain opens: the worst measure, or the nearest to its limit."""
+    if row.status not in _EXPLAINED:
+        return ""
+    readings = [*row.readings.exceeded, *row.readings.near]
+    if not readings:
+        return ""
+    return str(subject_of_measure(readings[0].measure, readings[0].node, row.now))

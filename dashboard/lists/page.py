@@ -1,23 +1,110 @@
-"""A list page: its rows by the filter text, order and page number of the address."""
+"""A list page: its rows by the filter text, order and page number of the address.
 
+The filter bar has the text, the place of a fault, help and completion from the fields.
+"""
+
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from django.http import HttpResponse
 
 from controlplane.errors import Invalid
-from controlplane.lists.kinds import ListKind, ListScope
+from controlplane.lists.kinds import CommonFilter, ListKind, ListScope
 from controlplane.lists.saved_views import default_view, saved_views
 from controlplane.models import SavedView
+from controlplane.pagination.columns import FieldKind, ListColumn
 from controlplane.pagination.filter_text import BadFilter
-from controlplane.pagination.listing import Listing
-from controlplane.pagination.pages import Page
+from controlplane.pagination.listing import Filters, Listing
+from controlplane.pagination.pages import Page, whole
 from dashboard.guards import PageRequest
-from dashboard.lists.filter_bar import FilterBar, filter_bar
-from dashboard.lists.parameters import EXPLAIN, require_known
 from dashboard.responses import render_page
 from dashboard.time_range import TimeRange
+
+# What an operator means for the values of a kind, for people.
+_MEANINGS: Final[Mapping[FieldKind, str]] = {
+    FieldKind.TEXT: ": contains, = is exactly",
+    FieldKind.CHOICE: ": is",
+    FieldKind.NUMBER: "> >= < <= compare, : is",
+    FieldKind.TIME: "> >= < <= compare",
+}
+_VALUES: Final[Mapping[FieldKind, str]] = {
+    FieldKind.TEXT: "text, in quotes with blanks",
+    FieldKind.NUMBER: "number",
+    FieldKind.TIME: "2026-11-24, 2026-11-24T10:30 (UTC), or an age: 30m, 2h, 7d",
+}
+
+
+@dataclass(frozen=True)
+class FilterHelp:
+    """A field of the filter text in the help."""
+
+    name: str
+    title: str
+    operators: str
+    values: str
+
+
+@dataclass(frozen=True)
+class TextFault:
+    """A fault of a filter text: its message, and the text before, at and after its place."""
+
+    message: str
+    before: str
+    place: str
+    after: str
+
+
+@dataclass(frozen=True)
+class FilterBar:
+    """The filter bar of a list page; `chosen`: its text with single blanks."""
+
+    text: str
+    chosen: str
+    example: str
+    fields: Sequence[FilterHelp]
+    quick: Sequence[CommonFilter]
+    completion: str
+    fault: TextFault | None = None
+
+
+def filter_bar(kind: ListKind, text: str, fault: BadFilter | None = None) -> FilterBar:
+    """Return the filter bar of a list with a text."""
+    return FilterBar(
+        text=text,
+        chosen=" ".join(text.split()),
+        example=kind.example,
+        fields=[_help(field) for field in kind.fields],
+        quick=kind.common,
+        completion=json.dumps([_completion(field) for field in kind.fields]),
+        fault=None if fault is None else text_fault(text, fault),
+    )
+
+
+def text_fault(text: str, fault: BadFilter) -> TextFault:
+    """Return a fault with the parts of the text around its place."""
+    start, stop = int(fault.data["start"]), int(fault.data["end"])
+    message = "; ".join(fault.fields["filter"])
+    return TextFault(message, text[:start], text[start:stop], text[stop:])
+
+
+def _help(field: ListColumn) -> FilterHelp:
+    values = ", ".join(field.choices()) or _VALUES.get(field.kind, "")
+    unit = f" ({field.unit})" if field.unit else ""
+    return FilterHelp(field.term, field.about, _MEANINGS[field.kind], f"{values}{unit}")
+
+
+def _completion(field: ListColumn) -> Mapping[str, Any]:
+    return {
+        "name": field.term,
+        "title": field.about,
+        "operators": list(field.operators),
+        "values": list(field.choices()),
+        "unit": field.unit,
+        "is_time": field.kind is FieldKind.TIME,
+    }
+
 
 PER_PAGE: Final = 50
 RANGE_NAMES: Final = ("range", "from", "to")
@@ -135,3 +222,45 @@ def require_readable(listing: ListPage) -> Listing[Any, Any]:
         fault = listing.bar.fault
         raise Invalid({"filter": [fault.message if fault is not None else "Cannot be read"]})
     return listing.listing
+
+
+# The subject of the panel that explains it, beside any page of a cluster.
+EXPLAIN: Final = "explain"
+Kind = TypeVar("Kind", bound=Filters)
+
+
+def list_filters(
+    request: PageRequest,
+    kind: type[Kind],
+    defaults: Mapping[str, Any] | None = None,
+    *,
+    others: Collection[str] = (),
+    **given: Any,
+) -> Kind:
+    """Return the filters in the address of a page.
+
+    `defaults`: values by parameter; `others`: the page's parameters that are not filters; `given`:
+    fields that are not read from the address. Raises `Invalid` for invalid values and, as the API
+    does, for unknown parameters.
+    """
+    names = (item.name for field, item in kind.parameters().items() if field not in given)
+    require_known(request, {*names, *others})
+    values = {name: value for name, value in request.GET.dict().items() if name != EXPLAIN}
+    return kind.of({**(defaults or {}), **values}, **given)
+
+
+def page_number(request: PageRequest, name: str = "page") -> int:
+    """Return the number in the address of a page with no other parameter. Raises `Invalid`."""
+    require_known(request, {name})
+    return whole(request.GET, name, 1)
+
+
+def require_known(request: PageRequest, known: Collection[str]) -> None:
+    """Raise `Invalid` if the address of a page has a parameter with another name.
+
+    Pages of a cluster have the subject of an explanation, too.
+    """
+    panel = {EXPLAIN} if getattr(request, "cluster", None) is not None else set()
+    if unknown := sorted(request.GET.keys() - set(known) - panel):
+        text = f"Is not a parameter of this page, which has: {', '.join(sorted(known))}"
+        raise Invalid({name[:100]: [text] for name in unknown[:20]})

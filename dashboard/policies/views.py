@@ -18,9 +18,15 @@ from controlplane.pagination.pages import optional_whole
 from controlplane.policies import blackouts, exclusions
 from controlplane.policies.blackouts import cron_text
 from controlplane.policies.description import summary
-from controlplane.policies.history import changes_of, revert_change
 from controlplane.policies.measure_limits import reachable_of
-from controlplane.policies.store import policy_of, policy_row, stored_settings, update_policy
+from controlplane.policies.store import (
+    changes_of,
+    policy_of,
+    policy_row,
+    revert_change,
+    stored_settings,
+    update_policy,
+)
 from controlplane.watch.decision_folding import folded_decisions
 from dashboard.forms import moment, number, optional, read_some
 from dashboard.guards import PageRequest, cluster_action, cluster_page

@@ -19,7 +19,7 @@ from controlplane.planning.estimates import ShownEstimate
 from controlplane.policies.store import policy_of
 from controlplane.processes.isolation.limits import proposal_limits
 from controlplane.proposals import requests
-from controlplane.proposals.executions import verbs
+from controlplane.proposals.executions import control
 from controlplane.proposals.listing import (
     ProposalFilters,
     Repeats,
@@ -30,8 +30,7 @@ from controlplane.proposals.listing import (
 from controlplane.proposals.queue import computing_queue
 from dashboard.forms import form_fields, number, parameters
 from dashboard.guards import PageRequest, cluster_action, cluster_page
-from dashboard.lists.filter_bar import filter_bar
-from dashboard.lists.page import list_page, render_list_page
+from dashboard.lists.page import filter_bar, list_page, render_list_page
 from dashboard.proposals.list_rows import GOALS, list_headline, list_row
 from dashboard.responses import notify, notify_refusal, notify_refusals, render_page
 
@@ -106,12 +105,12 @@ def _ask_for_goal(
 @cluster_action
 def apply_verb(request: PageRequest, cluster: Cluster, pk: int, verb: str) -> HttpResponseRedirect:
     """Apply a verb that the proposal's state allows; the form names seal and reason."""
-    chosen = verbs.verb_at(verb)
+    chosen = control.verb_at(verb)
     proposal = proposal_by_id(cluster, pk)
     seal, reason = (request.POST.get(name, "") for name in ("seal", "reason"))
     with notify_refusals(request):
         applicable = optional_whole(request.POST, "applicable") if chosen.effect else None
-        verbs.apply_verb(
+        control.apply_verb(
             request.actor, proposal, chosen, seal=seal, reason=reason, applicable=applicable
         )
         notify(request, chosen.done)

@@ -1,4 +1,7 @@
-"""The context of a proposal's page, from typed values; nothing here reads the actions."""
+"""The context of a proposal's page, from typed values, with words and chips of its states.
+
+Nothing here reads the actions.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -23,15 +26,15 @@ from controlplane.proposals.checks import Check, CheckCode, checks_of
 from controlplane.proposals.comments import MAX_COMMENTS, comments_of
 from controlplane.proposals.counterfactual import MEASURES
 from controlplane.proposals.drift import drift_of
-from controlplane.proposals.executions import verbs
+from controlplane.proposals.executions import control
 from controlplane.proposals.executions.progress import Progress, waiting_for
 from controlplane.proposals.outcome import Outcome, outcome_of
 from controlplane.proposals.review import Review
+from controlplane.topology.applicability import Obstacle
 from dashboard.plan_names import titled_parameters
 from dashboard.proposals.headline import effect_clauses, headline_of, joined, pause_clause
 from dashboard.proposals.list_rows import state_word
 from dashboard.proposals.measure_rows import LEDGER, proof_rows, proof_table
-from dashboard.proposals.words import obstacle_words
 
 UNDER_WAY: Final = (Proposal.State.COMPUTING, Proposal.State.APPROVED, *ACTIVE)
 _WAITS: Final = (Proposal.State.READY, Proposal.State.APPROVED)
@@ -90,11 +93,11 @@ def _parameters(proposal: Proposal) -> list[tuple[str, Any]]:
 
 
 def _verbs(actor: Actor, proposal: Proposal) -> dict[str, Any]:
-    offered = verbs.offered(actor, proposal)
+    offered = control.offered(actor, proposal)
     return {
         "buttons": offered,
         "dialogs": [verb for verb in offered if verb.question],
-        "may_request_again": verbs.may_request_again(actor, proposal),
+        "may_request_again": control.may_request_again(actor, proposal),
         "may_explain": bool(proposal.unexplained) and actor.may("operator", proposal.cluster_id),
     }
 
@@ -310,3 +313,37 @@ def _shares(
         rate / capacity if capacity else 0.0
         for rate, capacity in zip(rates, capacities, strict=False)
     ]
+
+
+_OBSTACLES: Final[Mapping[str, str]] = {
+    Obstacle.ENDED: "query ended",
+    Obstacle.CHANGED: "object changed",
+    Obstacle.NO_NODE: "node removed",
+}
+# By kind of action: the short name in the diff, and the title of its group.
+KINDS: Final[Mapping[str, tuple[str, str]]] = {
+    "move_tasks": ("move", "Query moves"),
+    "assign_stream": ("redirect", "Stream redirects"),
+    "assign_partition": ("redirect", "Partition redirects"),
+    "set_drop_rule": ("drop", "Drop rules"),
+    "set_ladder": ("ladder", "Shedding plan"),
+    "set_key_grouping": ("group", "Key grouping"),
+    "set_aggregator": ("aggregate", "Aggregator nodes"),
+    "set_aggregators": ("aggregate", "Aggregator nodes"),
+    "set_task_count": ("tasks", "Numbers of tasks"),
+    "set_capacity": ("capacity", "Capacities"),
+    "set_node_active": ("node", "Active nodes"),
+    "set_node_count": ("nodes", "Numbers of nodes"),
+    "set_split_count": ("splits", "Numbers of split nodes"),
+    "set_split_capacity": ("capacity", "Capacities of split nodes"),
+}
+
+
+def obstacle_words(code: str) -> str:
+    """Return why an action is skipped, in two words."""
+    return _OBSTACLES.get(code, code)
+
+
+def kind_words(kind: str) -> tuple[str, str]:
+    """Return the short name of a kind of action, and the title of its group."""
+    return KINDS.get(kind, (kind.replace("_", " "), kind.replace("_", " ").capitalize()))

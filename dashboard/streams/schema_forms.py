@@ -11,8 +11,8 @@ from django.http import QueryDict
 
 from controlplane.errors import Fields, Invalid
 from controlplane.records.bodies import Format, format_of_file
+from controlplane.topology.schemas.evolution import schema_from
 from controlplane.topology.schemas.inference import Inferred
-from controlplane.topology.schemas.patching import schema_from
 from controlplane.topology.schemas.samples import MAX_BYTES, head_of
 from controlplane.wire.schema import (
     DEFAULT_IDLE_AFTER_S,

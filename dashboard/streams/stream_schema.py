@@ -16,9 +16,8 @@ from controlplane.models import Cluster
 from controlplane.records.bodies import Format
 from controlplane.records.kept_samples import assign_sample, keep_sample
 from controlplane.topology import streams
-from controlplane.topology.schema_change import preview, set_schema
 from controlplane.topology.schemas.inference import infer
-from controlplane.topology.streams import StreamSpec
+from controlplane.topology.streams import StreamSpec, preview, set_schema
 from dashboard.forms import number_or, optional, read_some
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import notify, refusal_text, render_page

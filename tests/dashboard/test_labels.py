@@ -12,7 +12,7 @@ from controlplane.proposals.outcome import MeasureStatus
 from controlplane.topology.applicability import Obstacle
 from controlplane.watch import CODES
 from dashboard.proposals.list_rows import WORSENS_ANOTHER
-from dashboard.proposals.words import obstacle_words
+from dashboard.proposals.page import obstacle_words
 from dashboard.templatetags.plans import STATUSES
 
 pytestmark = pytest.mark.nightly("pages")

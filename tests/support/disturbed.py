@@ -6,14 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controlplane.access.roles import Actor
-from controlplane.models import (
-    Alert,
-    Cluster,
-    Node,
-    Query,
-    RoutingVersion,
-    Task,
-)
+from controlplane.models import Alert, Cluster, Node, Query, RoutingVersion, Task
 from controlplane.topology import streams
 from controlplane.topology.streams import StreamSpec
 from tests.support.cluster import placed, placed_split, stream_id

@@ -4,14 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from controlplane.wire.routing.drop_rules import INPUT
-from controlplane.wire.routing.ladder import (
-    Cost,
-    KeptPart,
-    Ladder,
-    ResourceKind,
-    Rung,
-    WindowDrop,
-)
+from controlplane.wire.routing.ladder import Cost, KeptPart, Ladder, ResourceKind, Rung, WindowDrop
 
 STREAMS = 3
 QUERIES = 4

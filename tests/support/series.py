@@ -11,7 +11,7 @@ from controlplane.planning.measured.costs import COST_SERIES
 from controlplane.telemetry import series, time_series
 from controlplane.telemetry.arrivals import period_of
 from controlplane.telemetry.grid import Grid, Period, grid_of
-from controlplane.telemetry.packing import code_of
+from controlplane.telemetry.series import code_of
 
 # The series that measures are means of.
 _OF_MEASURES = {

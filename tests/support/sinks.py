@@ -15,7 +15,7 @@ from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query, Sink
 from controlplane.queries.spec import QuerySpec
 from controlplane.results.finality import update_finality
-from controlplane.sinks.follower import SinkFollower
+from controlplane.sinks.process import SinkFollower
 from controlplane.topology import queries, streams
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire.query_text import QueryText

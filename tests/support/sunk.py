@@ -9,12 +9,7 @@ from controlplane.wire.results.finalized import ResultQuery
 from controlplane.wire.results.writer import WindowWriter
 from tests.support.whole_results import results_database
 from workers.pipeline.engine.partial_aggregation import BatchChanges
-from workers.pipeline.exchange.blocks import (
-    pack_blocks,
-    pack_tables,
-    unpack_blocks,
-    unpack_tables,
-)
+from workers.pipeline.exchange.blocks import pack_blocks, pack_tables, unpack_blocks, unpack_tables
 from workers.pipeline.exchange.output import ROW_BYTES, NodeMeasures
 from workers.pipeline.sink import without_queries, write_parts
 

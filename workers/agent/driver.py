@@ -24,7 +24,7 @@ from controlplane.child_processes.start import spawn
 from controlplane.child_processes.trees import kill_with_environment
 from controlplane.installation import env
 from controlplane.processes.runtime.java import find_java
-from controlplane.processes.runtime.logs import last_error, rotate
+from controlplane.processes.runtime.supervisor import last_error, rotate
 from controlplane.wire.generation import STATE_FORMAT
 from controlplane.wire.log.address import log_identity
 from workers.agent.class_archive import java_environment

@@ -34,12 +34,7 @@ from controlplane.wire.results.writer import WindowWriter
 from controlplane.wire.routing.route import NO_AGGREGATOR
 from workers.pipeline.exchange import output, task_states
 from workers.pipeline.exchange.blocks import unpack_blocks
-from workers.pipeline.exchange.durability import (
-    check_parts,
-    mark_part,
-    parts_of_splits,
-    server_of,
-)
+from workers.pipeline.exchange.durability import check_parts, mark_part, parts_of_splits, server_of
 from workers.pipeline.exchange.output import NodeMeasures
 from workers.pipeline.reports.activity import count_step, record_sink_batch
 from workers.pipeline.reports.telemetry_row import telemetry_row

@@ -9,8 +9,7 @@ import numpy as np
 from algorithms.balance import imbalance
 from algorithms.lab.partitioning.workloads import zipf_shares
 from algorithms.partitioning.grouping import Grouping, Hashes, Messages, Workers
-from algorithms.partitioning.measures import PairCounter, load_over_share
-from algorithms.partitioning.replay import key_hashes
+from algorithms.partitioning.replay import PairCounter, key_hashes, load_over_share
 from algorithms.vocabulary import Ints, Progress, silent
 
 # Messages that are routed at once.

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 from algorithms.placement.online.board import expect
-from algorithms.placement.online.pipeline import OnlinePlacement
-from algorithms.placement.online.replay import take
+from algorithms.placement.online.pipeline import OnlinePlacement, take
 from algorithms.placement.online.server_choice import choose_server
 from algorithms.placement.online.state import OnlineState
 from algorithms.vocabulary import SmallInts

@@ -4,8 +4,7 @@ import numpy as np
 
 from algorithms.lab.placement.servers import activate, remove_server
 from algorithms.lab.placement.workloads.events import Events, Happening
-from algorithms.placement.online.pipeline import OnlinePlacement, arrays_of
-from algorithms.placement.online.replay import apply_events
+from algorithms.placement.online.pipeline import OnlinePlacement, apply_events, arrays_of
 from algorithms.placement.online.state import OnlineState
 from algorithms.placement.problem import PlacementProblem
 from algorithms.vocabulary import Ints

@@ -1,14 +1,18 @@
-"""Panes: time is cut into panes, which go to the workers in turn (paper 001, section 4.2)."""
+"""Panes: time is cut into panes, which go to the workers in turn (paper 001, sections 4.2 and 5.2).
+
+Sizes are numbers of messages or milliseconds; window and slide have the same unit.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import gcd
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from algorithms.checks import check_count
 from algorithms.partitioning.grouping import Feedback, Grouping, GroupingState, Messages, Workers
 from algorithms.partitioning.groupings.load_state import integers
-from algorithms.partitioning.windows import pane_size
 from algorithms.vocabulary import Ints, parameter
 
 _LONGEST: Final = 366 * 86_400_000
@@ -90,3 +94,10 @@ def times_of(messages: Messages, routed: int) -> Ints:
     if messages.times is not None:
         return messages.times
     return np.arange(routed, routed + len(messages))
+
+
+def pane_size(window: int, slide: int) -> int:
+    """Return the size of a pane, gcd(window, slide). Raises `BadProblem`."""
+    check_count("window", window)
+    check_count("slide", slide)
+    return gcd(window, slide)

@@ -24,8 +24,12 @@ from algorithms.partitioning.groupings.load_state import (
     packed_loads,
     unpacked_loads,
 )
-from algorithms.partitioning.groupings.panes import slide_parameter, times_of, window_parameter
-from algorithms.partitioning.windows import pane_size
+from algorithms.partitioning.groupings.panes import (
+    pane_size,
+    slide_parameter,
+    times_of,
+    window_parameter,
+)
 from algorithms.vocabulary import Floats, Ints, parameter
 
 # Closed panes from which mean and standard deviation are computed.

@@ -1,9 +1,10 @@
 """Annealing of a placement: pieces move to other readers of their sources, within the caps.
 
-The traffic counts a source on a server once, however many pieces read it there, so a move that
-takes the last but one reader away seems worth nothing. What is annealed instead is the sum over
-sources and servers of rate times readers ** power, for a power that falls to 0, where it is the
-traffic: on the way there, gathering the readers of a source pays before the last one has moved.
+A piece has queries of one type on one server. The traffic counts a source on a server once,
+however many pieces read it there, so a move that takes the last but one reader away seems worth
+nothing. What is annealed instead is the sum over sources and servers of rate times
+readers ** power, for a power that falls to 0, where it is the traffic: on the way there, gathering
+the readers of a source pays before the last one has moved.
 """
 
 from typing import NamedTuple
@@ -11,11 +12,46 @@ from typing import NamedTuple
 import numpy as np
 
 from algorithms.compiled import compiled, inlined
+from algorithms.placement.offline.rounds import spread
 from algorithms.placement.problem import PlacementProblem
-from algorithms.placement.refine.pieces import Pieces
 from algorithms.random_numbers import Words, below, unit
 from algorithms.rows import group_positions, pick_rows, within
 from algorithms.vocabulary import Floats, Ints, SmallInts
+
+# A server holds at least so many pieces when full: large types stay easy to pack and to regroup.
+_PIECES_PER_SERVER = 64
+
+
+class Pieces(NamedTuple):
+    """A placement cut into pieces; p pieces.
+
+    `kinds` int32[p]: the query type. `sizes` int64[p]: queries. `servers` int32[p].
+    """
+
+    kinds: SmallInts
+    sizes: Ints
+    servers: SmallInts
+
+
+def cut(problem: PlacementProblem, assignment: SmallInts) -> Pieces:
+    """Cut a placement into pieces of one type on one server, none of them large."""
+    # Queries by type and server.
+    cells = problem.types.of_query.astype(np.int64) * problem.servers + assignment
+    distinct, sizes = np.unique(cells, return_counts=True)
+    kinds, servers = np.divmod(distinct, problem.servers)
+    largest = max(1, int(problem.caps.max(initial=1)) // _PIECES_PER_SERVER)
+    pieces = -(-sizes // largest)
+    owner = np.repeat(np.arange(len(sizes)), pieces)
+    # As even as can be: the first few pieces of a part take one query more.
+    shares = sizes[owner] // pieces[owner] + (within(pieces) < sizes[owner] % pieces[owner])
+    return Pieces(kinds[owner].astype(np.int32), shares, servers[owner].astype(np.int32))
+
+
+def assignment_of(problem: PlacementProblem, pieces: Pieces) -> SmallInts:
+    """Return the server of each query, int32[n]; a type's first queries go to its first pieces."""
+    given = np.stack([pieces.kinds, pieces.servers, pieces.sizes], axis=1).astype(np.int64)
+    return spread(problem, given)
+
 
 # Readers beyond this count change the power sum by next to nothing.
 TABLE = 1024

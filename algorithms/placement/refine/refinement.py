@@ -12,7 +12,7 @@ from algorithms.placement.offline import IncrementalCost, Mms
 from algorithms.placement.online import LeastCost
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine import annealing
-from algorithms.placement.refine.pieces import Pieces, assignment_of, cut
+from algorithms.placement.refine.annealing import Pieces, assignment_of, cut
 from algorithms.placement.result import OfflinePlacement
 from algorithms.random_numbers import new_state
 from algorithms.vocabulary import MAX_SEED, Progress, SmallInts, parameter, portion, silent

@@ -1,19 +1,30 @@
-"""Second factors: set up, verified, and removed by their users or by administrators."""
+"""Second factors: set up, verified, and removed by their users or by administrators.
 
+Codes of authenticator applications: TOTP (RFC 6238) with SHA-1, 6 digits and steps of 30 s.
+
+The secret is derived from random bits of the user's row by Django's key, as the secrets of webhooks
+are: a copy of the database alone computes no code.
+"""
+
+import base64
 import hashlib
+import hmac
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+from urllib.parse import quote, urlencode
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django_otp.oath import TOTP
 
 from controlplane.access import audit, failed_attempts
-from controlplane.access.logins import authenticator, login_sessions
+from controlplane.access.logins import login_sessions
 from controlplane.access.logins.reauthentication import person_of, with_password
 from controlplane.access.roles import ADMIN, Actor, require, require_confirmed
 from controlplane.access.second_factor_rule import has_factor
@@ -77,7 +88,7 @@ def start_setup(user: User) -> str:
         text = "Your account has a second factor already: remove it first"
         raise Conflict("second_factor_exists", text)
     values = {
-        "nonce": authenticator.new_nonce(), "created_at": timezone.now(),
+        "nonce": new_nonce(), "created_at": timezone.now(),
         "confirmed_at": None, "last_step": 0,
     }  # fmt: skip
     return SecondFactor.objects.update_or_create(user=user, defaults=values)[0].nonce
@@ -88,8 +99,8 @@ def setup_of(user: User, setup: str) -> Setup | None:
     row = _started(SecondFactor.objects.all(), user, setup)
     if row is None:
         return None
-    secret = authenticator.secret_text(row.nonce)
-    return Setup(secret, authenticator.address_of(row.nonce, user.username))
+    secret = secret_text(row.nonce)
+    return Setup(secret, address_of(row.nonce, user.username))
 
 
 @transaction.atomic
@@ -105,7 +116,7 @@ def confirm(
     if row is None:
         raise Conflict("no_setup", "The set-up took too long: start again")
     now = timezone.now()
-    step = authenticator.accepted_step(row.nonce, _normalized(code), row.last_step, now)
+    step = accepted_step(row.nonce, _normalized(code), row.last_step, now)
     if step is None:
         raise Invalid({"code": [_WRONG]})
     changed = SecondFactor.objects.filter(pk=row.pk, nonce=row.nonce, confirmed_at=None)
@@ -185,7 +196,7 @@ def _accept(actor: Actor, user: User, code: str) -> str:
     row = rows.filter(user=user.pk, confirmed_at__isnull=False).first()
     if row is None:
         return ""
-    step = authenticator.accepted_step(row.nonce, code, row.last_step, timezone.now())
+    step = accepted_step(row.nonce, code, row.last_step, timezone.now())
     if step is not None:
         row.last_step = step
         row.save(update_fields=["last_step"])
@@ -221,3 +232,50 @@ def _normalized(code: str) -> str:
 
 def _digest(code: str) -> str:
     return hashlib.sha256(code.encode()).hexdigest()
+
+
+DIGITS: Final = 6
+STEP_S: Final = 30
+# Clocks of phones and servers differ: the codes of the steps before and after are accepted.
+TOLERANCE: Final = 1
+# The length of the key of HMAC-SHA-1 (RFC 4226, section 4: 160 bits are recommended).
+_KEY_BYTES: Final = 20
+_ISSUER: Final = "Weir"
+
+
+def new_nonce() -> str:
+    """Return 256 random bits from which a secret is derived."""
+    return secrets.token_hex(32)
+
+
+def secret_of(nonce: str) -> bytes:
+    """Return the secret of 160 bits."""
+    label = f"weir.second-factor.{nonce}".encode()
+    return hmac.digest(settings.SECRET_KEY.encode(), label, hashlib.sha256)[:_KEY_BYTES]
+
+
+def secret_text(nonce: str) -> str:
+    """Return the secret in base32, as people enter it into an application."""
+    return base64.b32encode(secret_of(nonce)).decode()
+
+
+def address_of(nonce: str, username: str) -> str:
+    """Return the otpauth:// address of the secret, which applications read from a QR code."""
+    values = {
+        "secret": secret_text(nonce), "issuer": _ISSUER, "algorithm": "SHA1",
+        "digits": DIGITS, "period": STEP_S,
+    }  # fmt: skip
+    return f"otpauth://totp/{quote(f'{_ISSUER}:{username}')}?{urlencode(values)}"
+
+
+def accepted_step(nonce: str, code: str, after: int, now: datetime) -> int | None:
+    """Return the time step that the code is of, None for a wrong code.
+
+    `after`: the newest step that was accepted; a code of it or of earlier steps is refused.
+    """
+    if not (len(code) == DIGITS and code.isascii() and code.isdecimal()):
+        return None
+    totp = TOTP(secret_of(nonce), STEP_S, digits=DIGITS)
+    totp.time = now.timestamp()
+    is_right = totp.verify(int(code), tolerance=TOLERANCE, min_t=after + 1)
+    return int(totp.t()) if is_right else None

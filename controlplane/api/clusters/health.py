@@ -10,9 +10,9 @@ from pydantic import Field
 from controlplane.access.roles import ADMIN
 from controlplane.api.common.schemas import RequestBody, below, columns_of, dataclass_schema, shown
 from controlplane.api.common.security import caller, cluster_of, open_to
-from controlplane.health import skipped_batches
+from controlplane.health import stuck_batches
 from controlplane.health.disks import FullDisk
-from controlplane.health.losses.decisions import decide
+from controlplane.health.losses.repair import decide
 from controlplane.health.stuck_batches import losses_of, stuck_batch
 from controlplane.health.summary import health_of, incident_by_id
 from controlplane.models import ClusterHealth, DriverRestart, Incident, SkippedBatch
@@ -177,4 +177,4 @@ def get_stuck_batch(request: HttpRequest, slug: str) -> Any:
 @router.post("/{slug}/stuck-batch/skip", response=SkippedOut, auth=open_to(ADMIN))
 def skip_batch(request: HttpRequest, slug: str, body: SkipIn) -> SkippedBatch:
     """Skip a batch that has failed three times: its records are lost. Needs the role admin."""
-    return skipped_batches.skip(caller(request), cluster_of(request), body.batch, body.reason)
+    return stuck_batches.skip(caller(request), cluster_of(request), body.batch, body.reason)

@@ -24,14 +24,8 @@ from controlplane.planners.shedding.arming import arm, disarm
 from controlplane.planners.shedding.drill import Drill, run_drill
 from controlplane.planners.shedding.episodes import episodes
 from controlplane.planners.shedding.history import intervals
-from controlplane.planners.shedding.interval_costs import (
-    IntervalRecords,
-    interval_costs,
-)
-from controlplane.planners.shedding.report import (
-    LadderReport,
-    ladder_report,
-)
+from controlplane.planners.shedding.interval_costs import IntervalRecords, interval_costs
+from controlplane.planners.shedding.report import LadderReport, ladder_report
 
 router = Router(tags=["shedding"])
 _DAY: Final = timedelta(days=1)

@@ -4,6 +4,8 @@ The first sentence of an endpoint's docstring is its summary. Bodies show the ex
 the operation, or those kept here by the name of their schema. Which refusals an operation can
 answer with follows from what it is: all take somebody known, a POST can be repeated, and so on. Two
 schemas of one name would overwrite each other: the document is not made.
+
+The page with the reference of the API, in the design of the dashboard's pages.
 """
 
 from collections.abc import Mapping
@@ -11,6 +13,7 @@ from typing import Any, Final
 
 from ninja import NinjaAPI, Schema
 from ninja.errors import ValidationError, ValidationErrorContext
+from ninja.openapi.docs import Swagger
 from ninja.openapi.schema import OpenAPISchema
 from pydantic import Field
 
@@ -237,3 +240,9 @@ def _refusal(status: int) -> dict[str, Any]:
     else:
         shown["example"] = examples[codes[0]]
     return {"description": about, "content": {"application/problem+json": shown}}
+
+
+class ApiReference(Swagger):
+    """Swagger UI inside Weir's own page: a language, a title, and both themes."""
+
+    template = "dashboard/api_reference.html"

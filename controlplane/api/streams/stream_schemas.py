@@ -10,20 +10,15 @@ from controlplane.api.common.bodies import body_of
 from controlplane.api.common.schemas import dataclass_schema
 from controlplane.api.common.security import caller, cluster_of, open_to
 from controlplane.api.streams.records import FORMAT, RECORDS_BODY, format_of
-from controlplane.api.streams.schemas import (
-    PreviewOut,
-    SchemaBody,
-    SchemaIn,
-    SchemaPatch,
-)
+from controlplane.api.streams.schemas import PreviewOut, SchemaBody, SchemaIn, SchemaPatch
 from controlplane.catalog.computations import schema_of
 from controlplane.catalog.streams import stream_by_key
 from controlplane.clusters.audiences import producers
 from controlplane.errors import NotFound
 from controlplane.records.bodies import Format
-from controlplane.topology.schema_change import patch_schema, preview, set_schema
+from controlplane.topology.schemas.evolution import schema_from
 from controlplane.topology.schemas.inference import Inferred, infer
-from controlplane.topology.schemas.patching import schema_from
+from controlplane.topology.streams import patch_schema, preview, set_schema
 from controlplane.wire.schema import ColumnSpec
 
 router = Router(tags=["streams"])

@@ -8,9 +8,9 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from controlplane.access import audit, audit_chain, failed_attempts
+from controlplane.access.audit import LOGGED, PERIOD
 from controlplane.access.logins import login_sessions
 from controlplane.access.roles import Automatic
-from controlplane.access.routine_actions import LOGGED, PERIOD
 from controlplane.models import (
     ArmedLadder,
     AuditEntry,

@@ -17,7 +17,7 @@ from controlplane.access.logins import second_factor
 from controlplane.alerts import listing as alerts
 from controlplane.background.retention import history
 from controlplane.clusters import scenarios
-from controlplane.integrations import attached_housekeeping, deliveries
+from controlplane.integrations import attached_jobs, deliveries
 from controlplane.planners.admission import cluster_forecast
 from controlplane.planners.shedding import history as shedding_history
 from controlplane.policies.exclusions import prune_exclusions
@@ -80,7 +80,7 @@ KINDS: Final = (
         second_factor.housekeep, always="confirmed factors, until they are removed"),
     RetentionKind("attached jobs", ("AttachedJob", "AttachedQuery", "AttachedProgress"),
         "progress for a day, jobs for 7 days after their last report",
-        attached_housekeeping.prune),
+        attached_jobs.prune),
     RetentionKind("answers to repeated requests", ("KeptAnswer",),
         f"24 hours; {idempotency.MAX_ANSWERS:,} and 16 MiB of each user", idempotency.prune),
     RetentionKind("messages to webhooks", ("Delivery",), "7 days", deliveries.prune,

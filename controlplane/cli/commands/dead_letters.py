@@ -3,8 +3,8 @@
 from argparse import Namespace
 from typing import Any
 
+from controlplane.cli.client.api import cluster_path
 from controlplane.cli.client.connection import api_of
-from controlplane.cli.client.paths import cluster_path
 from controlplane.cli.codes import ExitCode
 from controlplane.cli.output import print_json, print_sentence
 

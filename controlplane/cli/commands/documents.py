@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from controlplane.cli.client.api import cluster_path
 from controlplane.cli.client.connection import api_of
-from controlplane.cli.client.paths import cluster_path
 from controlplane.cli.codes import DIFFERENT, CliError, ExitCode
 from controlplane.cli.input_files import text_of
 from controlplane.cli.output import print_json, print_sentence

@@ -4,9 +4,8 @@ import sys
 from argparse import Namespace
 from typing import Any, Final
 
-from controlplane.cli.client.api import JSON, Api, as_json
+from controlplane.cli.client.api import JSON, Api, as_json, path_of
 from controlplane.cli.client.connection import api_of
-from controlplane.cli.client.paths import path_of
 from controlplane.cli.codes import ExitCode
 from controlplane.cli.input_files import bytes_of
 from controlplane.cli.operations.derived import Operation

@@ -1,15 +1,14 @@
-"""weir plan: a proposal for a cluster that Weir runs, or a plan for a described one."""
+"""weir plan, weir proposals show: a proposal for a cluster that Weir runs, or a described one."""
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
-from controlplane.cli.client.api import Api
+from controlplane.cli.client.api import Api, path_of
 from controlplane.cli.client.connection import api_of
-from controlplane.cli.client.paths import path_of
 from controlplane.cli.codes import CliError, ExitCode
-from controlplane.cli.proposal_output import print_proposal, proposal_values
+from controlplane.cli.proposal_output import path_of_proposal, print_proposal, proposal_values
 from controlplane.cli.settings import value_of
 from controlplane.cli.waiting import Wait, follow
 
@@ -71,3 +70,10 @@ def _parameters(given: Sequence[str], types: Mapping[str, str]) -> dict[str, Any
             raise CliError(ExitCode.WRONG, f"--param {pair}: write NAME=VALUE")
         parameters[name] = text if types.get(name) == "str" else value_of(text)
     return parameters
+
+
+def show_proposal(given: Namespace) -> None:
+    """Print one proposal."""
+    api = api_of(given)
+    cluster, path = path_of_proposal(api, given.id)
+    print_proposal(given, api, proposal_values(api, cluster, api.get(path)), given.actions)

@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
+from controlplane.cli.client.api import cluster_path
 from controlplane.cli.client.connection import api_of
-from controlplane.cli.client.paths import cluster_path
 from controlplane.cli.codes import CliError, ExitCode
 from controlplane.cli.input_files import text_of
 from controlplane.cli.output import print_answer

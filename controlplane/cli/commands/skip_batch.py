@@ -2,8 +2,8 @@
 
 from argparse import Namespace
 
+from controlplane.cli.client.api import cluster_path
 from controlplane.cli.client.connection import api_of
-from controlplane.cli.client.paths import cluster_path
 from controlplane.cli.output import print_facts, print_json, print_sentence, print_table
 
 

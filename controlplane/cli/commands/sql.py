@@ -5,8 +5,8 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, Final
 
+from controlplane.cli.client.api import cluster_path
 from controlplane.cli.client.connection import api_of
-from controlplane.cli.client.paths import cluster_path
 from controlplane.cli.codes import CliError, ExitCode
 from controlplane.cli.output import print_sentence, print_table
 

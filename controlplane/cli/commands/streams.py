@@ -1,4 +1,4 @@
-"""weir streams."""
+"""weir streams, but for those commands that are one operation of the API."""
 
 import sys
 from argparse import Namespace
@@ -10,9 +10,8 @@ from typing import Any, Final
 
 import yaml
 
-from controlplane.cli.client.api import Api
+from controlplane.cli.client.api import Api, cluster_path, stream_path
 from controlplane.cli.client.connection import api_of
-from controlplane.cli.client.paths import cluster_path, stream_path
 from controlplane.cli.codes import CliError, ExitCode
 from controlplane.cli.input_files import text_of
 from controlplane.cli.output import (
@@ -22,10 +21,11 @@ from controlplane.cli.output import (
     print_sentence,
     print_table,
 )
+from controlplane.cli.settings import settings_of
 from controlplane.cluster_spec.text import parse_schema
 from controlplane.records.bodies import Format, format_of_file
+from controlplane.topology.schemas.evolution import patched, schema_from
 from controlplane.topology.schemas.inference import Inferred, infer
-from controlplane.topology.schemas.patching import patched, schema_from
 from controlplane.topology.schemas.samples import sample_of_file
 from controlplane.wire.schema import ColumnSpec, StreamSchema, kind_text
 
@@ -179,3 +179,22 @@ def _column(text: str, known: Mapping[str, ColumnSpec]) -> ColumnSpec:
         raise CliError(ExitCode.WRONG, message, advice="as --column price:decimal(12, 2)")
     present = known.get(name)
     return ColumnSpec(name, kind.strip(), nullable=present is None or present.nullable)
+
+
+def characteristics(given: Namespace) -> None:
+    """Print the characteristics of a stream, or declare them: those without a value end."""
+    api, path = api_of(given), f"{stream_path(given)}/characteristics"
+    row = api.get(path)
+    if given.values:
+        changed = row["declared"] | settings_of(given.values)
+        kept = {name: value for name, value in changed.items() if value not in (None, "")}
+        stream = api.request("PUT", path, body=kept | {"reason": given.reason})
+        row["declared"] = stream["characteristics"]
+    if given.json:
+        print_json(row)
+        return
+    parts = (row["declared"], row["measured"])
+    names = dict.fromkeys(name for part in parts for name in part)
+    columns = {"characteristic": "name", "declared": "text", "measured": "text"}
+    rows = [[name, *(part.get(name) for part in parts)] for name in names]
+    print_table(columns, rows, "none is declared or measured")

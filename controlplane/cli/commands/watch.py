@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from controlplane.cli.client.api import Api
+from controlplane.cli.client.api import Api, cluster_path, path_of
 from controlplane.cli.client.connection import api_of
-from controlplane.cli.client.paths import cluster_path, path_of
 from controlplane.cli.codes import ExitCode
 from controlplane.cli.output import console, print_json
 from controlplane.cli.proposal_output import execution_values

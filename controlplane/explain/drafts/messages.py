@@ -17,12 +17,7 @@ from controlplane.catalog.computations import schema_of
 from controlplane.errors import Conflict, Invalid
 from controlplane.events.task_names import BROWSE_SOURCE
 from controlplane.explain.drafts.preview import answered, refusal_of
-from controlplane.explain.drafts.values import (
-    BROWSE,
-    BrowsedMessage,
-    BrowsedSource,
-    BrowseRequest,
-)
+from controlplane.explain.drafts.values import BROWSE, BrowsedMessage, BrowsedSource, BrowseRequest
 from controlplane.models import Cluster, Stream
 from controlplane.records.bodies import Format
 from controlplane.topology.schemas.inference import Inferred, InferredColumn, infer

@@ -18,8 +18,7 @@ from controlplane.planners.partitioning.observation import grouped_queries, newe
 from controlplane.planning.measured.key_loads import owners_of, task_capacities
 from controlplane.telemetry import series
 from controlplane.telemetry.grid import Grid, Period, means
-from controlplane.telemetry.packing import code_of
-from controlplane.telemetry.series import start_of
+from controlplane.telemetry.series import code_of, start_of
 from controlplane.wire.figures import ARRIVALS_PERIOD_S as PERIOD_S
 from controlplane.wire.figures import KEPT
 

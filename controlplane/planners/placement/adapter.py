@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from algorithms.placement.improve import Goal
-from algorithms.placement.improve.starts import fewest_moves_labels
+from algorithms.placement.improve.search import fewest_moves_labels
 from algorithms.placement.planner import IMPROVE, PLANNER
 from algorithms.placement.problem import PlacementProblem
 from algorithms.vocabulary import Ints

@@ -18,8 +18,7 @@ from controlplane.planners.shedding.inputs import (
     NodeSeconds,
     SheddingInput,
 )
-from controlplane.planning.measured.costs import NodeWork
-from controlplane.planning.measured.slopes import SURE
+from controlplane.planning.measured.costs import SURE, NodeWork
 from controlplane.plans.snapshot import ClusterSnapshot
 
 # The most names in a message.

@@ -1,7 +1,8 @@
 """Heartbeats of processes in Redis: the milliseconds since 1970 of each process's last beat.
 
 A hash without expiry, so that a reader can report since when a process is silent. Fields are
-`<kind>` or `<kind>/<instance>`; kinds are declared in `process_kinds`.
+`<kind>` or `<kind>/<instance>`; kinds are declared in `process_kinds`. The runner restarts children
+whose heartbeats stop.
 """
 
 import json
@@ -13,7 +14,8 @@ from typing import Any, Final
 
 import redis
 
-from controlplane.processes.runtime.process_kinds import PROCESSES
+from controlplane.processes.runtime.children import ChildSpec
+from controlplane.processes.runtime.process_kinds import PROCESSES, SUPERVISOR
 from controlplane.wire.foreign.entries import (
     SITE,
     EntryLocation,
@@ -23,6 +25,7 @@ from controlplane.wire.foreign.entries import (
     whole,
     write_hash,
 )
+from controlplane.wire.redis_clients import connect
 
 EXPIRES_S: Final = 60
 BEATS: Final = "weir:beats"
@@ -162,3 +165,54 @@ def cluster_states(client: "redis.Redis") -> dict[str, str]:
             lambda slug, state: (slug, state.decode()),
         )
     )
+
+
+EVERY_S: Final = SUPERVISOR.period_s
+
+
+class HeartbeatWatch:
+    """Writes the supervisor's heartbeat and reads those of its children.
+
+    A child hangs if its heartbeat did not change for `silent_s`, while Redis responded all the
+    time. Changes are observed, not compared with a clock, which may be set.
+    """
+
+    def __init__(self, redis_url: str) -> None:
+        # Short time-outs: the supervision of children waits meanwhile.
+        self._client = connect(redis_url, connect_s=0.5, read_s=1.0)
+        self._due_at = 0.0
+        self._responds_since: float | None = None
+        self._changed: dict[str, tuple[int, float]] = {}
+
+    def step(self, children: Sequence[ChildReport]) -> None:
+        """Write and read if it is time; a Redis that does not respond is not an error here."""
+        now = time.monotonic()
+        if now < self._due_at:
+            return
+        self._due_at = now + EVERY_S
+        try:
+            beat(self._client, SUPERVISOR.name)
+            record_children(self._client, children)
+            beats = last_beats(self._client)
+        except redis.RedisError:
+            self._responds_since = None
+            return
+        self.note(beats, now)
+
+    def note(self, beats: Mapping[str, int], now: float) -> None:
+        """Store the beats that were read at `now` (monotonic seconds)."""
+        if self._responds_since is None:
+            self._responds_since = now
+        for field, at_ms in beats.items():
+            before = self._changed.get(field)
+            if before is None or before[0] != at_ms:
+                self._changed[field] = at_ms, now
+
+    def is_hung(self, spec: ChildSpec, uptime_s: float, now: float | None = None) -> bool:
+        """Return whether a child that has run for `uptime_s` writes no heartbeat."""
+        if spec.silent_s is None or self._responds_since is None:
+            return False
+        now = time.monotonic() if now is None else now
+        changed_at = self._changed.get(f"{spec.kind}/{spec.name}", (0, 0.0))[1]
+        # A start on a busy machine takes a while, too.
+        return now - max(changed_at, self._responds_since, now - uptime_s) > spec.silent_s

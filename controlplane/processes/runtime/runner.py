@@ -17,7 +17,7 @@ from controlplane.installation import env
 from controlplane.installation.assets.folders import environment_folder, has_manifest, static_root
 from controlplane.installation.demos import demos
 from controlplane.processes.runtime import children, health
-from controlplane.processes.runtime.beats import CHILD
+from controlplane.processes.runtime.beats import CHILD, HeartbeatWatch
 from controlplane.processes.runtime.checks import (
     FREE_BYTES,
     check_disk,
@@ -29,7 +29,6 @@ from controlplane.processes.runtime.checks import (
 )
 from controlplane.processes.runtime.children import ChildSpec, Place
 from controlplane.processes.runtime.errors import CheckFailed, Stopped
-from controlplane.processes.runtime.heartbeat_watch import HeartbeatWatch
 from controlplane.processes.runtime.java import find_java
 from controlplane.processes.runtime.redis_server import (
     OwnRedis,

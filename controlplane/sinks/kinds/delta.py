@@ -17,12 +17,7 @@ from controlplane.results.feed import FeedPlace
 from controlplane.sinks.destination import SinkContext
 from controlplane.sinks.kinds.arrow import DAY, fitted, table_with_day
 from controlplane.sinks.kinds.compaction import CLEAN_EVERY, MOST, SMALL, DayFiles
-from controlplane.sinks.kinds.folder import (
-    SinkFolder,
-    access_keys,
-    away,
-    check_destination,
-)
+from controlplane.sinks.kinds.folder import SinkFolder, access_keys, away, check_destination
 from controlplane.sinks.kinds.settings import DeltaSettings
 from controlplane.wire.network.object_stores import CONNECT_S, REQUEST_S
 

@@ -30,11 +30,7 @@ from controlplane.sinks.columns import START
 from controlplane.sinks.destination import DestinationAway, SinkContext
 from controlplane.sinks.kinds.arrow import DAY, arrow_table, fitted
 from controlplane.sinks.kinds.compaction import CLEAN_EVERY, DayFiles, small_files
-from controlplane.sinks.kinds.folder import (
-    access_keys,
-    away,
-    check_endpoint,
-)
+from controlplane.sinks.kinds.folder import access_keys, away, check_endpoint
 from controlplane.sinks.kinds.settings import IcebergSettings
 from controlplane.wire.network.destinations import (
     NotAllowed,

@@ -1,14 +1,17 @@
 """A topic of Kafka: the rows of a batch and the position after them are one transaction.
 
 The position is a record of a topic that only this sink writes: the last one that was committed
-counts. The id of the transactions ends those of a process that wrote the sink before.
+counts. The id of the transactions ends those of a process that wrote the sink before. Avro records
+have the id of their schema in a registry if one is given.
 """
 
+import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import Any, Final
 
+import fastavro
 import pydantic_core
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -16,10 +19,11 @@ from confluent_kafka.cimpl import NewTopic
 
 from controlplane.errors import Invalid
 from controlplane.results.feed import FeedPlace
-from controlplane.sinks.columns import START, ResultTable, json_rows
+from controlplane.sinks.columns import START, ResultTable, ValueType, json_rows
 from controlplane.sinks.destination import DestinationAway, RefusedByDestination, SinkContext
-from controlplane.sinks.kinds.avro import AvroRows
+from controlplane.sinks.kinds.arrow import scaled
 from controlplane.sinks.kinds.protobuf import ProtobufRows
+from controlplane.sinks.kinds.schemas import field_names, open_sink_registry
 from controlplane.sinks.kinds.settings import KafkaSettings
 from controlplane.topology.topics.declaration import source_faults
 from controlplane.wire.errors import LogUnavailable
@@ -27,8 +31,56 @@ from controlplane.wire.log.kafka_clients import new_client
 from controlplane.wire.log.kafka_reader import LOG_SETTINGS
 from controlplane.wire.network.secrets import SecretOf, named_secret
 from controlplane.wire.topics.clients import NoSuchTopic, partitions_of
+from controlplane.wire.topics.registry import subject_of, with_prefix
 from controlplane.wire.topics.source import SECRETS
 from controlplane.wire.topics.tokens import with_tokens
+
+_TYPES: Final[Mapping[ValueType, Any]] = {
+    ValueType.INT: "long",
+    ValueType.FLOAT: "double",
+    ValueType.DECIMAL: {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 9},
+    ValueType.BOOL: "boolean",
+    ValueType.TEXT: "string",
+    ValueType.TIME: {"type": "long", "logicalType": "timestamp-micros"},
+    ValueType.DATE: {"type": "int", "logicalType": "date"},
+    ValueType.JSON: "string",
+}
+
+
+def avro_schema(table: ResultTable) -> dict[str, Any]:
+    """Return the schema of the results of a query."""
+    fields = [{"name": name, "type": ["null", _TYPES[column.type]], "default": None}
+              for name, column in zip(field_names(table), table.columns, strict=True)]  # fmt: skip
+    return {"type": "record", "name": "Result", "namespace": "weir", "fields": fields}
+
+
+class AvroRows:
+    """Encodes results."""
+
+    def __init__(self, settings: KafkaSettings, table: ResultTable) -> None:
+        schema = avro_schema(table)
+        self._schema = fastavro.parse_schema(schema)
+        self._names = [field["name"] for field in schema["fields"]]
+        self._decimals = [index for index, column in enumerate(table.columns)
+                          if column.type is ValueType.DECIMAL]  # fmt: skip
+        self._head = b""
+        if settings.registry:
+            registry, subject = open_sink_registry(settings), subject_of(settings.topic)
+            self._head = with_prefix(registry.register(subject, json.dumps(schema)), b"")
+
+    def __call__(self, row: Sequence[Any]) -> bytes:
+        """Return a result as bytes. Raises `RefusedByDestination` for a number out of range."""
+        buffer, values = io.BytesIO(self._head), [*row]
+        buffer.seek(len(self._head))
+        try:
+            for index in self._decimals:
+                values[index] = scaled(values[index])
+            record = dict(zip(self._names, values, strict=True))
+            fastavro.schemaless_writer(buffer, self._schema, record)
+        except (ValueError, OverflowError, ArithmeticError, TypeError) as error:
+            raise RefusedByDestination(f"{type(error).__name__}: {error}") from None
+        return buffer.getvalue()
+
 
 _TIMEOUT_S: Final = 20.0
 # Errors that another attempt with the same row has, too.

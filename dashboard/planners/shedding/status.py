@@ -15,7 +15,7 @@ from controlplane.planners.shedding.report import (
     RungReport,
     SheddingQueryReport,
 )
-from controlplane.planning.measured.slopes import LEAST_SAMPLES
+from controlplane.planning.measured.costs import LEAST_SAMPLES
 from dashboard.figures.shedding import rung_level
 from dashboard.frame.readings import phrase
 from dashboard.thresholds import BAD, GOOD, UNKNOWN, WARN, MeasureThresholds

@@ -8,13 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem
-from algorithms.ordering import (
-    SLACK,
-    MoveSet,
-    Order,
-    WorkUnits,
-    order_moves,
-)
+from algorithms.ordering import SLACK, MoveSet, Order, WorkUnits, order_moves
 from tests.algorithms.ordering.instances import (
     Instance,
     Loads,

@@ -18,14 +18,13 @@ from algorithms.partitioning.groupings.head_aware import HeadAware, HeadState
 from algorithms.partitioning.groupings.key import KeyGrouping, slot_table
 from algorithms.partitioning.groupings.key_frequencies import KeyFrequencies
 from algorithms.partitioning.groupings.load_state import LoadState, room_per_message
-from algorithms.partitioning.groupings.panes import Panes, PaneState
+from algorithms.partitioning.groupings.panes import Panes, PaneState, pane_size
 from algorithms.partitioning.groupings.partial_key import PartialKeyGrouping, two_workers
 from algorithms.partitioning.groupings.random_choices import PAIRS_PER_WORKER, RandomChoices
 from algorithms.partitioning.groupings.rate_aware import RECENT, OpenPanes, RateAware, RateState
 from algorithms.partitioning.groupings.ring import Ring, position_of, ring_of
 from algorithms.partitioning.groupings.shuffle import ShuffleGrouping
 from algorithms.partitioning.groupings.two_choices import TwoChoices
-from algorithms.partitioning.windows import pane_size
 
 STEP = 0x9E3779B97F4A7C15
 LOW = 2**32 - 1

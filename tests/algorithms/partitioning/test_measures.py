@@ -8,8 +8,8 @@ from algorithms.errors import BadProblem
 from algorithms.lab.partitioning.certificate import Counts, certify, count
 from algorithms.lab.partitioning.windows import is_window_closer, window_closers
 from algorithms.partitioning.grouping import Workers
-from algorithms.partitioning.measures import PairCounter, load_over_share, load_ratio, memory
-from algorithms.partitioning.windows import pane_size
+from algorithms.partitioning.groupings.panes import pane_size
+from algorithms.partitioning.replay import PairCounter, load_over_share, load_ratio, memory
 
 
 def test_imbalance() -> None:

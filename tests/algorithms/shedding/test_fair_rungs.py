@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 from algorithms.errors import NotProven
-from algorithms.shedding.fair_rungs import plan_fair_rungs
-from algorithms.shedding.fairness import fair_flows
+from algorithms.shedding.fair_rungs import fair_flows, plan_fair_rungs
 from algorithms.shedding.problem import SheddingProblem
 from algorithms.shedding.rungs import LadderEnd, last_feasible_factor
 from tests.algorithms.shedding.networks import chain_network, crossed, fan_out, problem, problems

@@ -7,18 +7,12 @@ from scipy.sparse import vstack
 
 from algorithms.errors import NotProven, TooLarge
 from algorithms.lab.shedding.exact.algorithm import fair_plan
-from algorithms.shedding import fairness
+from algorithms.shedding import fair_rungs
 from algorithms.shedding.kept_parts import KeptRows, maximize
 from algorithms.shedding.lp import Lp
 from algorithms.shedding.problem import SheddingProblem
 from tests.algorithms.shedding.certificate import check_plan
-from tests.algorithms.shedding.networks import (
-    chain_network,
-    fan_out,
-    figure_1,
-    problem,
-    problems,
-)
+from tests.algorithms.shedding.networks import chain_network, fan_out, figure_1, problem, problems
 
 
 def approx(expected: object) -> object:
@@ -67,7 +61,7 @@ def test_outputs_without_a_weight_get_nothing_that_others_need() -> None:
 
 
 def test_many_outputs_are_too_many_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fairness, "MAX_OUTPUTS", 3)
+    monkeypatch.setattr(fair_rungs, "MAX_OUTPUTS", 3)
     with pytest.raises(TooLarge, match="4 outputs"):
         fair_plan(problem(fan_out([1.0, 2.0, 3.0, 4.0]), 1.0))
 
@@ -103,7 +97,7 @@ def test_fair_plans_have_the_most_throughput_of_their_levels(random: SheddingPro
     check_plan(random, plan)
     best = Lp().solve(random)
     assert plan.outcome.value <= best.outcome.value * (1 + 1e-7) + 1e-7
-    levels = fairness.fair_levels(random.model, KeptRows.of(random.model, random.vector))
+    levels = fair_rungs.fair_levels(random.model, KeptRows.of(random.model, random.vector))
     floors = dict(zip(random.network.outputs, (levels * (1 - 1e-6)).tolist(), strict=True))
     held = SheddingProblem(replace(random.network, floors=floors), random.rates)
     # Levels that are 1e-6 lower leave a little more to others.

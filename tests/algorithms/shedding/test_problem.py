@@ -13,14 +13,7 @@ from algorithms.shedding.lp import Lp
 from algorithms.shedding.network import Network
 from algorithms.shedding.problem import SheddingPlan, SheddingProblem, outcome_of, trimmed
 from tests.algorithms.shedding.certificate import check_plan
-from tests.algorithms.shedding.networks import (
-    figure_1,
-    figure_7,
-    join,
-    problem,
-    problems,
-    union,
-)
+from tests.algorithms.shedding.networks import figure_1, figure_7, join, problem, problems, union
 
 BEST = {"i1": 1 / 5, "i2": 2 / 5}
 

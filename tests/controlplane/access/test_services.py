@@ -19,8 +19,8 @@ from controlplane.clusters.scenarios import service as scenarios
 from controlplane.clusters.tour import service as tour
 from controlplane.errors import Forbidden
 from controlplane.explain.drafts import preview
-from controlplane.health import skipped_batches
-from controlplane.health.losses import decisions
+from controlplane.health import stuck_batches
+from controlplane.health.losses import repair
 from controlplane.integrations import attached_jobs
 from controlplane.models import (
     Alert,
@@ -33,7 +33,7 @@ from controlplane.models import (
     Scenario,
 )
 from controlplane.planners.shedding import activation, arming
-from controlplane.policies import blackouts, exclusions, history, store
+from controlplane.policies import blackouts, exclusions, store
 from controlplane.proposals import comments, comparisons, derivation, requests
 from controlplane.proposals.executions import control
 from controlplane.records import append, dead_letters
@@ -47,7 +47,6 @@ from controlplane.topology import (
     key_groupings,
     nodes,
     queries,
-    schema_change,
     split_nodes,
     streams,
 )
@@ -106,7 +105,7 @@ def services_of_operators(cluster: Cluster) -> Sequence[Service]:
         lambda by: requests.request_moves(by, cluster, ["q0"], 1),
         lambda by: scenarios.end_scenario(by, Scenario(cluster=cluster)),
         lambda by: scenarios.start_scenario(by, cluster, "rush_hour"),
-        lambda by: schema_change.revise(by, stream, UNREAD),
+        lambda by: streams.revise(by, stream, UNREAD),
         lambda by: split_nodes.redirect(by, stream, 1),
         lambda by: split_nodes.set_split_capacity(by, cluster, 10.0, emulated=False),
         lambda by: streams.delete(by, stream, "s0"),
@@ -125,10 +124,10 @@ def services_of_admins(cluster: Cluster) -> Sequence[Service]:
         lambda by: changes.set_master(by, cluster, "local[2]"),
         lambda by: creation.create_cluster(by, UNREAD, 100.0),
         lambda by: creation.create_configured_cluster(by, UNREAD),
-        lambda by: decisions.decide(by, Incident(cluster=cluster), "stop"),
+        lambda by: repair.decide(by, Incident(cluster=cluster), "stop"),
         lambda by: deletion.delete_cluster(by, cluster, "sf"),
-        lambda by: history.revert_change(by, cluster, 1),
-        lambda by: skipped_batches.skip(by, cluster, 1, "why"),
+        lambda by: store.revert_change(by, cluster, 1),
+        lambda by: stuck_batches.skip(by, cluster, 1, "why"),
         lambda by: store.update_policy(by, cluster, {}),
     )
 

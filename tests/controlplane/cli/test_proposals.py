@@ -8,7 +8,7 @@ from django.db import connection
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Proposal
-from controlplane.proposals.executions import progression, verbs
+from controlplane.proposals.executions import control, progression
 from tests.controlplane.cli.conftest import Weir
 from tests.support.execution import batch, carried_out, ready, under_way
 from tests.support.policies import set_policy
@@ -106,7 +106,7 @@ def test_watching_tells_what_happens_meanwhile(
 
 
 def weir_of_another(approver: Actor, proposal: Proposal) -> None:
-    verbs.apply_verb(approver, proposal, verbs.verb_at("approve"), seal=proposal.seal)
+    control.apply_verb(approver, proposal, control.verb_at("approve"), seal=proposal.seal)
     progression.advance(proposal.pk)
 
 

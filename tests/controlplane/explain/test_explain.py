@@ -12,15 +12,7 @@ from controlplane.errors import Invalid, NotFound
 from controlplane.explain import Cause, CauseCode, explain, likely_causes, parse_subject
 from controlplane.explain.change import ChangeKind
 from controlplane.explain.values import RemedyReason
-from controlplane.models import (
-    Cluster,
-    Decision,
-    Node,
-    Query,
-    RoutingVersion,
-    SeriesPeriod,
-    Task,
-)
+from controlplane.models import Cluster, Decision, Node, Query, RoutingVersion, SeriesPeriod, Task
 from controlplane.policies.grades import Grade
 from controlplane.proposals import requests
 from controlplane.topology import nodes

@@ -10,7 +10,6 @@ from django.utils import timezone
 from controlplane.background import reconcile as background_reconcile
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Invalid
-from controlplane.health.losses.decisions import decide
 from controlplane.health.losses.detection import (
     CheckpointFacts,
     DatabaseFacts,
@@ -19,7 +18,7 @@ from controlplane.health.losses.detection import (
     RedisFacts,
     detect_losses,
 )
-from controlplane.health.losses.repair import facts_of, reconcile, restart_queries
+from controlplane.health.losses.repair import decide, facts_of, reconcile, restart_queries
 from controlplane.models import (
     AuditEntry,
     Cluster,

@@ -8,7 +8,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.background import ingestion
 from controlplane.errors import Conflict, Invalid
-from controlplane.health import skipped_batches
+from controlplane.health import stuck_batches
 from controlplane.health.stuck_batches import losses_of, stuck_batch
 from controlplane.models import AuditEntry, Cluster, DriverRestart, SkippedBatch
 from controlplane.wire import attempts, keys
@@ -54,7 +54,7 @@ def test_before_three_failures_nothing_can_be_skipped(
     begin(client, START, START, 3)
     assert stuck_batch(sf) is None
     with pytest.raises(Conflict) as refusal:
-        skipped_batches.skip(admin, sf, BATCH, "no")
+        stuck_batches.skip(admin, sf, BATCH, "no")
     assert refusal.value.code == "not_stuck"
     assert not attempts.is_skipped(client, "sf", BATCH)
     begin(client, START, START, 4)
@@ -70,10 +70,10 @@ def test_what_is_lost_is_told_before_and_after(
     assert found is not None
     losses = losses_of(stuck, found.attempt)
     assert (losses.records, losses.total) == ({"s0": 43, "s1": 2}, 45)
-    row = skipped_batches.skip(admin, stuck, BATCH, "a bad sensor")
+    row = stuck_batches.skip(admin, stuck, BATCH, "a bad sensor")
     assert attempts.is_skipped(client, "sf", BATCH)
     assert (row.records, row.total, row.failures) == ({"s0": 43, "s1": 2}, 45, 3)
-    again = skipped_batches.skip(admin, stuck, BATCH, "asked again")
+    again = stuck_batches.skip(admin, stuck, BATCH, "asked again")
     assert (again.pk, again.reason) == (row.pk, "a bad sensor")
     (entry,) = AuditEntry.objects.filter(action="batch.skip")
     assert (entry.actor, entry.reason, entry.after["records"]) == (
@@ -86,7 +86,7 @@ def test_what_is_lost_is_told_before_and_after(
 
 
 def test_a_batch_that_gets_through_after_all_loses_nothing(stuck: Cluster, admin: Actor) -> None:
-    row = skipped_batches.skip(admin, stuck, BATCH, "a bad sensor")
+    row = stuck_batches.skip(admin, stuck, BATCH, "a bad sensor")
     ingestion.record(stuck, [telemetry(BATCH, 1_000)])
     row.refresh_from_db()
     assert row.done_at is not None
@@ -96,15 +96,15 @@ def test_a_batch_that_gets_through_after_all_loses_nothing(stuck: Cluster, admin
 def test_a_request_that_redis_lost_is_published_again(
     stuck: Cluster, client: "redis.Redis", admin: Actor
 ) -> None:
-    skipped_batches.skip(admin, stuck, BATCH, "a bad sensor")
+    stuck_batches.skip(admin, stuck, BATCH, "a bad sensor")
     client.delete(keys.skip_key("sf"))
-    skipped_batches.publish_pending(stuck)
+    stuck_batches.publish_pending(stuck)
     assert attempts.is_skipped(client, "sf", BATCH)
 
 
 def test_who_skips_says_why(stuck: Cluster, admin: Actor) -> None:
     with pytest.raises(Invalid):
-        skipped_batches.skip(admin, stuck, BATCH, " ")
+        stuck_batches.skip(admin, stuck, BATCH, " ")
     assert not SkippedBatch.objects.exists()
 
 

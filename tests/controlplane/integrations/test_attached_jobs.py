@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Busy, Conflict, Forbidden
-from controlplane.integrations import attached_housekeeping, attached_jobs
+from controlplane.integrations import attached_jobs
 from controlplane.integrations.attached_list import (
     LOST_AFTER,
     JobFilters,
@@ -214,7 +214,7 @@ def test_old_progress_is_one_row_a_minute_that_hides_no_peak(viewer: Actor) -> N
     moment = (now() - timedelta(hours=1)).replace(second=20, microsecond=0)
     minutes_of(viewer, moment, slow=4)
     told(viewer, progress_event(100, now()), progress_event(101, now()))
-    attached_housekeeping.prune(now())
+    attached_jobs.prune(now())
     rows = progress_of(run(), moment - timedelta(minutes=1), now())
     assert [row["batch"] for row in rows] == [9, 100, 101]
     assert rows[0]["duration_ms"] == 9000
@@ -224,9 +224,9 @@ def test_old_progress_is_one_row_a_minute_that_hides_no_peak(viewer: Actor) -> N
 
 def test_thinning_out_twice_changes_nothing(viewer: Actor) -> None:
     minutes_of(viewer, (now() - timedelta(hours=1)).replace(second=20), slow=1)
-    attached_housekeeping.prune(now())
+    attached_jobs.prune(now())
     before = contents()
-    assert attached_housekeeping.thin_out(now()) == 0
+    assert attached_jobs.thin_out(now()) == 0
     assert contents() == before
 
 
@@ -237,9 +237,7 @@ def test_progress_and_jobs_leave_when_their_time_is_over(viewer: Actor) -> None:
     prune_task()
     assert not AttachedProgress.objects.exists()
     assert AttachedJob.objects.count() == 1
-    AttachedJob.objects.update(
-        last_seen=now() - attached_housekeeping.JOBS_KEPT - timedelta(hours=1)
-    )
+    AttachedJob.objects.update(last_seen=now() - attached_jobs.JOBS_KEPT - timedelta(hours=1))
     prune_task()
     assert not AttachedJob.objects.exists()
 
@@ -248,9 +246,9 @@ def test_a_run_keeps_a_bounded_number_of_rows(
     viewer: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever its trigger: the newest stay."""
-    monkeypatch.setattr(attached_housekeeping, "MAX_ROWS", 3)
+    monkeypatch.setattr(attached_jobs, "MAX_ROWS", 3)
     told(viewer, *[progress_event(batch, now()) for batch in range(6)])
-    attached_housekeeping.prune(now())
+    attached_jobs.prune(now())
     assert sorted(AttachedProgress.objects.values_list("batch", flat=True)) == [3, 4, 5]
 
 
@@ -284,7 +282,7 @@ def test_an_hour_has_a_bounded_number_of_events(
 
 
 def test_the_rows_of_a_user_are_bounded(viewer: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attached_housekeeping, "MAX_ROWS_OF_USER", 2)
+    monkeypatch.setattr(attached_jobs, "MAX_ROWS_OF_USER", 2)
     told(viewer, *(progress_event(batch, now()) for batch in range(5)))
-    attached_housekeeping.prune(timezone.now())
+    attached_jobs.prune(timezone.now())
     assert AttachedProgress.objects.count() == 2

@@ -6,13 +6,7 @@ from controlplane.planning.effects import effects
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import measures
 from controlplane.plans.plan import TaskMove
-from controlplane.plans.snapshot import (
-    ClusterSnapshot,
-    NodeRow,
-    QueryRow,
-    SplitQueryRow,
-    StreamRow,
-)
+from controlplane.plans.snapshot import ClusterSnapshot, NodeRow, QueryRow, SplitQueryRow, StreamRow
 
 # Query 9: task 0 on node 0 has half of the records, tasks 1 and 2 on node 1 a quarter each.
 SPLIT = SplitQueryRow(9, "split", [[0, 0, 1], [1, 1, 3]], [2.0, 1.0, 1.0], [0, 0, 0], [1, 2])

@@ -7,9 +7,14 @@ import pytest
 from controlplane.access.roles import Actor
 from controlplane.errors import Invalid, NotFound
 from controlplane.models import AuditEntry, Cluster
-from controlplane.policies.history import MOST_CHANGES, changes_of, revert_change
 from controlplane.policies.settings import PolicySettings
-from controlplane.policies.store import policy_of, update_policy
+from controlplane.policies.store import (
+    MOST_CHANGES,
+    changes_of,
+    policy_of,
+    revert_change,
+    update_policy,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

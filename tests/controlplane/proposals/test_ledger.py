@@ -13,12 +13,7 @@ from controlplane.policies.planner_record import record_of
 from controlplane.proposals import ledger
 from controlplane.proposals.executions import control, progression
 from controlplane.telemetry import time_series
-from tests.support.execution import (
-    batch,
-    begun,
-    carried_out,
-    under_way,
-)
+from tests.support.execution import batch, begun, carried_out, under_way
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

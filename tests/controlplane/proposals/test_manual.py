@@ -7,7 +7,7 @@ from controlplane.errors import Invalid
 from controlplane.models import AuditEntry, Cluster, Proposal, Query
 from controlplane.policies.auto_approval import decide_auto_approval
 from controlplane.proposals import computation, decisions, requests
-from controlplane.proposals.executions import progression, verbs
+from controlplane.proposals.executions import control, progression
 from controlplane.proposals.review import review
 from tests.support.cluster import placed_split
 from tests.support.execution import carried_out, moved_names, moves_of, nodes_of, scattered
@@ -43,8 +43,8 @@ def test_queries_move_to_the_chosen_node_and_back(
     assert {query: node for query, node in nodes_of().items() if query in moved} == dict.fromkeys(
         moved, 2
     )
-    roll_back = verbs.verb_at("roll-back")
-    verbs.apply_verb(operator, proposal, roll_back, seal=proposal.seal, reason="slower")
+    roll_back = control.verb_at("roll-back")
+    control.apply_verb(operator, proposal, roll_back, seal=proposal.seal, reason="slower")
     progression.advance(proposal.pk)
     carried_out(proposal)
     assert (proposal.state, nodes_of()) == ("rolled back", before)

@@ -23,12 +23,7 @@ from controlplane.models import (
 from controlplane.proposals import decisions, requests
 from controlplane.proposals.executions import control, progression
 from tests.support.cluster import actor
-from tests.support.execution import (
-    batch,
-    begun,
-    ready,
-    under_way,
-)
+from tests.support.execution import batch, begun, ready, under_way
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -14,12 +14,7 @@ from controlplane.proposals.review import gain_lost, review
 from controlplane.topology import placement, queries
 from controlplane.topology.apply import TopologyChange, apply
 from controlplane.wire.routing.query_actions import MoveTasks
-from tests.support.execution import (
-    moved_names,
-    moves_of,
-    prepared_plan,
-    prepared_scattered,
-)
+from tests.support.execution import moved_names, moves_of, prepared_plan, prepared_scattered
 from tests.support.policies import set_policy
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]

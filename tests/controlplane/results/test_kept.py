@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, EdgePeriod, Query
-from controlplane.results.kept import dropped_starts
+from controlplane.results.sampled import dropped_starts
 from controlplane.wire.drop_counts import EVERY_RECORD, OTHERS
 from controlplane.wire.query import Window
 from controlplane.wire.routing.drop_rules import INPUT

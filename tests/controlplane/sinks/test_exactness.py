@@ -17,7 +17,7 @@ from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Sink
 from controlplane.results.database import results_cursor
 from controlplane.sinks import service
-from controlplane.sinks.follower import SinkFollower
+from controlplane.sinks.process import SinkFollower
 from controlplane.sinks.service import SinkSpec
 from controlplane.wire.topics.source import TopicSource
 from tests.support.cluster import actor

@@ -18,10 +18,10 @@ from controlplane.results.feed import FeedPlace
 from controlplane.sinks import service
 from controlplane.sinks.columns import ResultColumn, ResultTable, ValueType
 from controlplane.sinks.destination import DestinationAway, RefusedByDestination, SinkContext
-from controlplane.sinks.follower import SinkFollower
 from controlplane.sinks.kinds import kafka
 from controlplane.sinks.kinds.kafka import KafkaTopic, positions_topic
 from controlplane.sinks.kinds.settings import KafkaSettings
+from controlplane.sinks.process import SinkFollower
 from controlplane.sinks.service import SinkSpec
 from controlplane.sinks.status import statuses_of
 from controlplane.wire.network.secrets import NoSecret

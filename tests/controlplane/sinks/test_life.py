@@ -21,8 +21,8 @@ from controlplane.results import retention
 from controlplane.results.database import results_cursor
 from controlplane.results.feed import FeedPlace
 from controlplane.sinks import catalog, service
-from controlplane.sinks.follower import SinkFollower
 from controlplane.sinks.kinds import delta, folder
+from controlplane.sinks.process import SinkFollower
 from controlplane.sinks.service import SinkSpec
 from controlplane.sinks.status import statuses_of
 from controlplane.wire.results.places import start_of

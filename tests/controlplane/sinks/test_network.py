@@ -18,7 +18,7 @@ from controlplane.queries.spec import QuerySpec
 from controlplane.results.database import results_cursor
 from controlplane.results.finality import update_finality
 from controlplane.sinks import service
-from controlplane.sinks.follower import SinkFollower
+from controlplane.sinks.process import SinkFollower
 from controlplane.sinks.service import SinkSpec
 from controlplane.topology import placement, queries, streams
 from controlplane.topology.streams import StreamSpec

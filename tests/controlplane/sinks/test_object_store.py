@@ -16,9 +16,9 @@ from controlplane.errors import Invalid
 from controlplane.models import Cluster, Sink
 from controlplane.sinks import service
 from controlplane.sinks.destination import DestinationAway
-from controlplane.sinks.follower import SinkFollower
 from controlplane.sinks.kinds import delta
 from controlplane.sinks.kinds.settings import DeltaSettings
+from controlplane.sinks.process import SinkFollower
 from controlplane.sinks.service import SinkSpec
 from tests.support.cluster import actor
 from tests.support.destinations import list_destinations

@@ -14,7 +14,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from controlplane.sinks.columns import ResultColumn, ResultTable, ValueType
 from controlplane.sinks.destination import DestinationAway, RefusedByDestination
-from controlplane.sinks.kinds.avro import AvroRows
+from controlplane.sinks.kinds.kafka import AvroRows
 from controlplane.sinks.kinds.protobuf import ProtobufRows
 from controlplane.sinks.kinds.settings import KafkaSettings
 from controlplane.wire.errors import LogUnavailable

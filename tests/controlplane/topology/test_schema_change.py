@@ -10,13 +10,7 @@ from controlplane.errors import Conflict, Invalid, VersionMoved
 from controlplane.models import AuditEntry, Cluster, Stream
 from controlplane.queries.spec import QuerySpec
 from controlplane.topology import placement, queries, rows, streams, versions
-from controlplane.topology.schema_change import (
-    patch_schema,
-    preview,
-    revise,
-    set_schema,
-)
-from controlplane.topology.streams import StreamSpec
+from controlplane.topology.streams import StreamSpec, patch_schema, preview, revise, set_schema
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.cluster_actions import SetSchema
 from controlplane.wire.schema import ColumnSpec, StreamSchema

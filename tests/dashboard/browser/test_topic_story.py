@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 
 from controlplane.models import Cluster, Sink
 from controlplane.results.finality import update_finality
-from controlplane.sinks.follower import SinkFollower
+from controlplane.sinks.process import SinkFollower
 from controlplane.topology import placement
 from tests.dashboard.browser.conftest import apart, log_in
 from tests.support import cluster as made

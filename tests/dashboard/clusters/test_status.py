@@ -10,7 +10,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.health.summary import BacklogTrend, backlog_trend
 from controlplane.models import Cluster, ClusterHealth
-from dashboard.clusters.status import FIRST_FIGURES, backlog_title, state_title
+from dashboard.clusters.headline import FIRST_FIGURES, backlog_title, state_title
 from tests.support.cluster import placed, small_cluster
 
 NOW = datetime(2026, 5, 3, 10, 0, tzinfo=UTC)

@@ -4,12 +4,7 @@ import pytest
 
 from dashboard.figures.comparison import PlanPoint, comparison_figures
 from dashboard.figures.ledger import ledger_figures
-from dashboard.plan_names import (
-    budget_name,
-    parameters_name,
-    series_names,
-    titled_parameters,
-)
+from dashboard.plan_names import budget_name, parameters_name, series_names, titled_parameters
 
 
 def plan(series: str, cost: int, *, pareto: bool = True) -> PlanPoint:

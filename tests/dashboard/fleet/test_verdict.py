@@ -12,8 +12,7 @@ from controlplane.alerts.statuses import cluster_statuses
 from controlplane.models import Cluster, Decision
 from controlplane.watch import all_loops
 from dashboard.clusters.alert_rows import alert_row
-from dashboard.clusters.headline import headline_of
-from dashboard.clusters.status import state_title
+from dashboard.clusters.headline import headline_of, state_title
 from dashboard.policies.decisions import decision_row
 from tests.support.alerting import firing, fleet_cluster
 from tests.support.series import add_measures, even_times

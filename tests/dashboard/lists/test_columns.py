@@ -14,15 +14,9 @@ from controlplane.lists.export import csv_parts, json_parts
 from controlplane.lists.kinds import KINDS, ListKind, ListScope
 from controlplane.models import Cluster
 from controlplane.pagination.columns import FieldKind, order_names, orders_of, stored
-from controlplane.pagination.listing import (
-    Filters,
-    Listing,
-    choice_filter,
-    selected,
-    text_filter,
-)
+from controlplane.pagination.listing import Filters, Listing, choice_filter, selected, text_filter
 from dashboard.glossary import FIGURES, term_of
-from dashboard.lists.filter_bar import filter_bar
+from dashboard.lists.page import filter_bar
 
 COLUMNS: Final = (
     stored("slug", "name in addresses", "name", title="Cluster", is_ordered=True, place=2),

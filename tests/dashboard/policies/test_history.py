@@ -6,9 +6,8 @@ from django.test import Client
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster
 from controlplane.numbers import MISSING
-from controlplane.policies.history import changes_of
 from controlplane.policies.settings import PolicySettings
-from controlplane.policies.store import policy_of, update_policy
+from controlplane.policies.store import changes_of, policy_of, update_policy
 from dashboard.policies.history import change_rows
 from tests.dashboard.conftest import browser_of
 

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from controlplane.models import Cluster, Query
-from dashboard.queries.drafts import completions
+from dashboard.queries.submission import completions
 from tests.support import cluster as made
 from tests.support.previews import answer_at_once
 from tests.support.records import append_at

@@ -13,11 +13,7 @@ from controlplane.queries.spec import QuerySpec
 from controlplane.topology import placement, queries
 from controlplane.wire.query_text import QueryText
 from dashboard.queries.forms import DEFAULTS
-from dashboard.queries.key_grouping_forms import (
-    grouping_choices,
-    grouping_values,
-    parameters_of,
-)
+from dashboard.queries.key_grouping_forms import grouping_choices, grouping_values, parameters_of
 from tests.support.cluster import placed_split
 
 pytestmark = pytest.mark.nightly("pages")

@@ -22,14 +22,7 @@ from controlplane.wire.routing.cluster_actions import (
 )
 from controlplane.wire.routing.compiled_ladder import compiled_ladder
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
-from controlplane.wire.routing.ladder import (
-    Cost,
-    KeptPart,
-    Ladder,
-    ResourceKind,
-    Rung,
-    WindowDrop,
-)
+from controlplane.wire.routing.ladder import Cost, KeptPart, Ladder, ResourceKind, Rung, WindowDrop
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.kafka import running_kafka

@@ -70,7 +70,7 @@ class WebRecording:
 
 
 def load_recording(folder: Path = DATA) -> WebRecording:
-    """Read the hours that `workers.demo.web.slice` cut out; the busiest directory comes first."""
+    """Read the hours that `benchmarks.demo_data.web` cut out; the busiest directory comes first."""
     table: Any = pq.read_table(folder / REQUESTS)
     counted: Any = pc.value_counts(table["directory"].combine_chunks()).to_pylist()
     ranked = sorted(counted, key=lambda row: (-row["counts"], row["values"]))

@@ -36,12 +36,7 @@ from workers.pipeline.engine.storage.watermarks import read_watermarks
 from workers.pipeline.engine.storage.widening import Widening, detect_widening
 from workers.pipeline.engine.store import Store
 from workers.pipeline.exchange import task_states
-from workers.pipeline.exchange.envelope import (
-    NodeInput,
-    log_times_of,
-    newest_of,
-    records_of,
-)
+from workers.pipeline.exchange.envelope import NodeInput, log_times_of, newest_of, records_of
 from workers.pipeline.exchange.output import NodeMeasures, NodeOutput, arrivals_of, size_of
 from workers.pipeline.nodes.aggregator import Aggregator
 from workers.pipeline.nodes.backlog import (

@@ -14,12 +14,7 @@ from controlplane.wire.routing.compiled_ladder import CompiledLadder, compiled_l
 from controlplane.wire.routing.drop_rules import INPUT, Edge
 from controlplane.wire.routing.route import Route
 from controlplane.wire.routing.table import RoutingTable
-from workers.pipeline.engine.assignment.subscriptions import (
-    DIRECT,
-    Intake,
-    NodeGroup,
-    Subscription,
-)
+from workers.pipeline.engine.assignment.subscriptions import DIRECT, Intake, NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Member, Tasks
 from workers.pipeline.engine.evaluation.records import task_column
 from workers.pipeline.routing.compilation import (

@@ -14,8 +14,12 @@ from workers.pipeline.reports.telemetry_row import newest_telemetry
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.routing.key_grouping import NodeLoads
 from workers.pipeline.shedding.arrivals import AppendedCounts, ArrivalMeter, MixedTotals, Rates
-from workers.pipeline.shedding.choice import BatchMeasures, LadderState, next_ladder_state
-from workers.pipeline.shedding.provisional import cost_factor
+from workers.pipeline.shedding.choice import (
+    BatchMeasures,
+    LadderState,
+    cost_factor,
+    next_ladder_state,
+)
 from workers.pipeline.shedding.window_steps import EventTimes
 from workers.pipeline.sources.lag import SourceArrivals
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES

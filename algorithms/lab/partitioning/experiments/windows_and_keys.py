@@ -15,8 +15,8 @@ from algorithms.lab.partitioning.real_workloads import RECORDED, read_stream
 from algorithms.lab.partitioning.workloads import draw_burst_rates, draw_zipf, spread_evenly
 from algorithms.partitioning.catalog import info_of
 from algorithms.partitioning.grouping import Grouping, Hashes, Messages, Workers
-from algorithms.partitioning.measures import load_ratio, memory
 from algorithms.partitioning.planner import PARTITIONING
+from algorithms.partitioning.replay import load_ratio, memory
 from algorithms.vocabulary import Floats, Ints, Progress, parameter
 
 RATIO: Final = Axis("ratio", "Load balancing ratio", "%")

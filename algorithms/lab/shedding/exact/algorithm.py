@@ -5,7 +5,7 @@ from typing import Any
 
 from algorithms.lab.shedding import formats
 from algorithms.lab.shedding.exact.planner import ExactPlanner
-from algorithms.shedding.fairness import fair_flows
+from algorithms.shedding.fair_rungs import fair_flows
 from algorithms.shedding.problem import SheddingPlan, SheddingProblem
 from algorithms.vocabulary import Parameters, Progress, parameter, silent
 

@@ -4,8 +4,14 @@ import numpy as np
 
 from algorithms.admission.forecasting.fit import fitted_factors
 from algorithms.admission.forecasting.holt import smoothed
-from algorithms.admission.forecasting.naive import NaiveState
-from algorithms.admission.forecasting.selection import Start, choose, holt, naive, seasonal
+from algorithms.admission.forecasting.selection import (
+    NaiveState,
+    Start,
+    choose,
+    holt,
+    naive,
+    seasonal,
+)
 from algorithms.vocabulary import Floats
 
 METHODS: dict[str, Start] = {"naive": naive, "holt": holt, "seasonal": seasonal(12)}

@@ -8,13 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem
-from algorithms.lab.partitioning.simulation import (
-    Cluster,
-    Course,
-    Setting,
-    simulate,
-    spread,
-)
+from algorithms.lab.partitioning.simulation import Cluster, Course, Setting, simulate, spread
 from algorithms.lab.partitioning.workloads import Stream, draw_zipf
 from algorithms.partitioning.catalog import GROUPINGS, info_of
 from algorithms.partitioning.consistent_grouping import ConsistentGrouping

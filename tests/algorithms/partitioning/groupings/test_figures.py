@@ -13,7 +13,7 @@ from algorithms.partitioning.groupings.head_aware import HeadAware
 from algorithms.partitioning.groupings.panes import Panes
 from algorithms.partitioning.groupings.random_choices import RandomChoices
 from algorithms.partitioning.groupings.rate_aware import RateAware
-from algorithms.partitioning.measures import load_over_share, load_ratio, memory
+from algorithms.partitioning.replay import load_over_share, load_ratio, memory
 from tests.algorithms.partitioning.streams import zipf
 
 

@@ -2,7 +2,7 @@ from hypothesis import assume, given
 
 from algorithms.placement.offline import IncrementalCost, OffRand
 from algorithms.placement.problem import PlacementProblem
-from algorithms.placement.refine.pieces import assignment_of, cut
+from algorithms.placement.refine.annealing import assignment_of, cut
 from algorithms.placement.result import measure
 from tests.algorithms.placement.instances import problems
 

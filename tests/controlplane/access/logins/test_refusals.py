@@ -9,9 +9,8 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.access import audit, tokens
-from controlplane.access.audit import AuditFilters, audit_listing
+from controlplane.access.audit import LOGGED, PERIOD, AuditFilters, audit_listing
 from controlplane.access.roles import Actor
-from controlplane.access.routine_actions import LOGGED, PERIOD
 from controlplane.background.retention import history
 from controlplane.models import AuditEntry, Cluster, RoutineActions
 from controlplane.processes.asgi import application

@@ -16,7 +16,7 @@ from django_otp.oath import totp
 from pytest_django import Settings
 
 from controlplane.access import failed_attempts, tokens
-from controlplane.access.logins import authenticator, second_factor
+from controlplane.access.logins import second_factor
 from controlplane.access.roles import LOCAL_APPROVER, Actor
 from controlplane.background.retention.history import prune_sessions
 from controlplane.errors import Busy, Conflict, Forbidden, Invalid
@@ -96,16 +96,16 @@ def actions() -> list[str]:
 
 def test_codes_are_those_of_the_standard(monkeypatch: pytest.MonkeyPatch) -> None:
     """RFC 6238, appendix B: the last six of the eight digits."""
-    monkeypatch.setattr(authenticator, "secret_of", lambda _: b"12345678901234567890")
+    monkeypatch.setattr(second_factor, "secret_of", lambda _: b"12345678901234567890")
     for seconds, code in ((59, "287082"), (1111111109, "081804"), (20000000000, "353130")):
         now = datetime.fromtimestamp(seconds, tz=UTC)
         step = seconds // 30
         for drift in (-30, 0, 30):
             then = now + timedelta(seconds=drift)
-            assert authenticator.accepted_step("", code, 0, then) == step
-        assert authenticator.accepted_step("", code, step, now) is None
-        assert authenticator.accepted_step("", code, 0, now + timedelta(seconds=60)) is None
-    assert authenticator.accepted_step("", "\uff1287082", 0, now) is None
+            assert second_factor.accepted_step("", code, 0, then) == step
+        assert second_factor.accepted_step("", code, step, now) is None
+        assert second_factor.accepted_step("", code, 0, now + timedelta(seconds=60)) is None
+    assert second_factor.accepted_step("", "\uff1287082", 0, now) is None
 
 
 def test_a_factor_is_set_up_after_the_password_by_its_first_code(user: User, moment: Any) -> None:
@@ -239,11 +239,11 @@ def test_parallel_log_ins_share_a_code() -> None:
 
 
 def test_the_row_alone_computes_no_code(settings: Settings) -> None:
-    nonce = authenticator.new_nonce()
-    secret = authenticator.secret_of(nonce)
+    nonce = second_factor.new_nonce()
+    secret = second_factor.secret_of(nonce)
     assert len(secret) == 20
     settings.SECRET_KEY = "another key of the site"
-    assert authenticator.secret_of(nonce) != secret
+    assert second_factor.secret_of(nonce) != secret
 
 
 def test_a_factor_is_removed_with_password_and_code(user: User, moment: Any) -> None:

@@ -15,17 +15,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.access import audit
+from controlplane.access.audit import LOGGED, PERIOD
 from controlplane.access.roles import Actor
-from controlplane.access.routine_actions import LOGGED, PERIOD
 from controlplane.background.retention import history
-from controlplane.models import (
-    AuditEntry,
-    Cluster,
-    Grant,
-    RoutineActions,
-    SavedView,
-    SecondFactor,
-)
+from controlplane.models import AuditEntry, Cluster, Grant, RoutineActions, SavedView, SecondFactor
 from tests.controlplane.api.authorisation.addresses import Address, operations
 from tests.controlplane.api.callers import JSON, scripted, user_of
 from tests.support.api_world import address_of, rich_cluster

@@ -18,12 +18,7 @@ from controlplane.access.roles import Actor
 from controlplane.models import Cluster
 from tests.controlplane.api.authorisation import rules
 from tests.controlplane.api.authorisation.addresses import Address, operations, pages
-from tests.controlplane.api.authorisation.test_matrix import (
-    deciding_callers,
-    may,
-    people,
-    world,
-)
+from tests.controlplane.api.authorisation.test_matrix import deciding_callers, may, people, world
 from tests.controlplane.api.callers import JSON, scripted, user_of
 from tests.support.api_world import address_of
 

@@ -15,12 +15,7 @@ from django.utils.module_loading import import_string
 from controlplane.access.roles import PRODUCER, ROLES, Actor
 from controlplane.models import Cluster
 from tests.controlplane.api.authorisation import rules
-from tests.controlplane.api.authorisation.addresses import (
-    Address,
-    accepts_get,
-    operations,
-    pages,
-)
+from tests.controlplane.api.authorisation.addresses import Address, accepts_get, operations, pages
 from tests.controlplane.api.callers import JSON, granted, scripted, user_of
 from tests.support.api_world import address_of, rich_cluster
 from tests.support.cluster import actor, confirmed

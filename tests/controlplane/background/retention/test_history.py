@@ -7,8 +7,8 @@ from django.apps import apps
 from django.utils import timezone
 
 from controlplane.access import audit, audit_chain
+from controlplane.access.audit import LOGGED, PERIOD
 from controlplane.access.roles import Actor
-from controlplane.access.routine_actions import LOGGED, PERIOD
 from controlplane.background.retention import history
 from controlplane.background.retention.kinds import KINDS, prune_all
 from controlplane.models import (

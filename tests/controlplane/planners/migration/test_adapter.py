@@ -9,13 +9,7 @@ from algorithms.balance import imbalance
 from controlplane.planners.migration.adapter import ADAPTER
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.resolution import resolve
-from controlplane.plans.snapshot import (
-    ClusterSnapshot,
-    NodeRow,
-    QueryRow,
-    SplitQueryRow,
-    StreamRow,
-)
+from controlplane.plans.snapshot import ClusterSnapshot, NodeRow, QueryRow, SplitQueryRow, StreamRow
 
 
 def snapshot(busy: float, *, active: bool = True) -> ClusterSnapshot:

@@ -8,13 +8,9 @@ import pytest
 
 from algorithms.errors import MissingDependency
 from algorithms.lab.registry import PLACEMENT, algorithm, algorithms
-from algorithms.placement.improve.starts import fewest_moves_labels
+from algorithms.placement.improve.search import fewest_moves_labels
 from controlplane.errors import Conflict
-from controlplane.planners.placement.adapter import (
-    ADAPTER,
-    active_positions,
-    placement_problem,
-)
+from controlplane.planners.placement.adapter import ADAPTER, active_positions, placement_problem
 from controlplane.planning.measures import measures
 from controlplane.planning.resolution import resolve
 from controlplane.plans.plan import task_moves

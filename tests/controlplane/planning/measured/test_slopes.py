@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from controlplane.planning.measured.costs import (
     batch_seconds,
+    line_through,
     merge_seconds,
     node_work,
     operator_seconds,
     split_seconds,
 )
-from controlplane.planning.measured.slopes import line_through
 from tests.support.series import batches_of
 
 FIXED_S, COST_S = 0.04, 0.0004

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.processes.runtime.logs import Follower, last_error, rotate, tail
+from controlplane.processes.runtime.supervisor import Follower, last_error, rotate, tail
 
 
 @pytest.fixture

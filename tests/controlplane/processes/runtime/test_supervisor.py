@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from controlplane.processes.runtime import supervisor as supervising
+from controlplane.processes.runtime.beats import HeartbeatWatch
 from controlplane.processes.runtime.children import ChildSpec
 from controlplane.processes.runtime.errors import RunError, Stopped
-from controlplane.processes.runtime.heartbeat_watch import HeartbeatWatch
 from controlplane.processes.runtime.supervisor import Supervisor, restart_pause
 from tests.controlplane.processes.runtime.waiting import (
     PARENT_OF_STUBBORN,

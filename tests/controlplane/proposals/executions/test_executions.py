@@ -9,7 +9,7 @@ from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import AuditEntry, Cluster, Execution, Node, Proposal, RoutingVersion, Step
 from controlplane.proposals import computation, decisions, requests, transitions
-from controlplane.proposals.executions import control, progression, startup, steps
+from controlplane.proposals.executions import control, progression, steps
 from controlplane.proposals.executions.progress import progress_of
 from controlplane.topology import placement, queries, rows
 from tests.support.cluster import replayed_table
@@ -284,9 +284,9 @@ def test_where_the_policy_says_so_a_person_begins(
     proposal.refresh_from_db()
     assert proposal.state == "approved"
     with pytest.raises(Conflict) as refused:
-        startup.begin(operator, proposal, "0" * 64)
+        progression.begin(operator, proposal, "0" * 64)
     assert refused.value.code == "wrong_seal"
-    startup.begin(operator, proposal, proposal.seal)
+    progression.begin(operator, proposal, proposal.seal)
     assert carried_out(proposal).done == len(proposal.actions)
     assert proposal.state == "done"
 

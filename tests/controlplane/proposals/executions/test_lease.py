@@ -10,8 +10,13 @@ from django.utils import timezone
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Execution, Proposal
 from controlplane.proposals.executions import progression
-from controlplane.proposals.executions.progression import LEASE, Taken, lease_on, renew
-from controlplane.proposals.executions.startup import translate_integrity_error
+from controlplane.proposals.executions.progression import (
+    LEASE,
+    Taken,
+    lease_on,
+    renew,
+    translate_integrity_error,
+)
 from tests.support.execution import execution_row
 from tests.support.policies import set_policy
 

@@ -16,9 +16,9 @@ from controlplane.errors import Conflict
 from controlplane.models import Cluster, Drop, Execution, Node, Proposal, Query, Step, Stream, Task
 from controlplane.planning.computation import compute_plan
 from controlplane.planning.execution_plan import StepLimits
-from controlplane.planning.manual import MANUAL
 from controlplane.planning.resolution import resolve
 from controlplane.planning.snapshots import keep_snapshot, take_snapshot
+from controlplane.planning.sources import MANUAL
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.proposals import decisions, ledger
 from controlplane.proposals.executions import control, progression

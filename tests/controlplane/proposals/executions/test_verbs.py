@@ -10,8 +10,8 @@ from controlplane.events.task_names import ADVANCE
 from controlplane.models import Cluster, Proposal
 from controlplane.plans.proposal_states import SAID, State
 from controlplane.proposals import decisions
-from controlplane.proposals.executions import startup
-from controlplane.proposals.executions.verbs import (
+from controlplane.proposals.executions import progression
+from controlplane.proposals.executions.control import (
     ANEW_FROM,
     apply_verb,
     may_request_again,
@@ -68,6 +68,6 @@ def test_a_manual_start_queues_the_first_step(
     proposal = ready(approver, scattered(approver, sf))
     decisions.approve(approver, proposal, proposal.seal)
     queued: list[Any] = []
-    monkeypatch.setattr(startup, "send_on_commit", lambda *task: queued.append(task))
-    startup.begin(approver, proposal, proposal.seal)
+    monkeypatch.setattr(progression, "send_on_commit", lambda *task: queued.append(task))
+    progression.begin(approver, proposal, proposal.seal)
     assert queued == [(ADVANCE, proposal.pk)]

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from controlplane.models import Cluster, SeriesPeriod
 from controlplane.telemetry import series
-from controlplane.telemetry.arrivals.period_cache import PeriodCache
+from controlplane.telemetry.arrivals.rates import PeriodCache
 from tests.support.series import add_arrivals
 
 pytestmark = pytest.mark.django_db

@@ -6,13 +6,8 @@ from typing import Any, Final
 
 import pytest
 
-from controlplane.topology.schemas.assessment import assess
-from controlplane.topology.schemas.evolution import (
-    changes_between,
-    retired_after,
-    widens,
-)
-from controlplane.topology.schemas.readers import SchemaReader
+from controlplane.topology.schemas.evolution import changes_between, retired_after, widens
+from controlplane.topology.schemas.readers import SchemaReader, assess
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from controlplane.wire.types import arrow_type

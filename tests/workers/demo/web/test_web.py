@@ -6,10 +6,10 @@ from pathlib import Path
 import pyarrow.csv
 import pytest
 
+from benchmarks.demo_data.web import SOURCE, requests_of
 from controlplane.wire.query_text import QueryText
 from workers.demo.web.program import Web
 from workers.demo.web.recording import SCHEMA, SPAN_MS, START_MS, TIME, load_recording
-from workers.demo.web.slice import SOURCE, requests_of
 
 SHARED = Path(__file__).resolve().parents[5] / "shared" / "data"
 

@@ -6,11 +6,7 @@ import pytest
 from algorithms.errors import BadParameters, UnknownGrouping
 from algorithms.partitioning.catalog import GROUPINGS, grouping_text
 from controlplane.wire.query import Window
-from workers.pipeline.routing.key_grouping import (
-    PLAIN,
-    key_grouping_of,
-    tasks_by_key,
-)
+from workers.pipeline.routing.key_grouping import PLAIN, key_grouping_of, tasks_by_key
 
 HASHES = np.random.default_rng(5).integers(0, 2**63, 3_000).astype(np.uint64)
 

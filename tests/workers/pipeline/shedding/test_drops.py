@@ -14,14 +14,7 @@ from controlplane.wire.records.record_codec import encode_block
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import AssignStream, SetDropRule, SetLadder
 from controlplane.wire.routing.drop_rules import INPUT, DropRule, Edge
-from controlplane.wire.routing.ladder import (
-    Cost,
-    KeptPart,
-    Ladder,
-    ResourceKind,
-    Rung,
-    WindowDrop,
-)
+from controlplane.wire.routing.ladder import Cost, KeptPart, Ladder, ResourceKind, Rung, WindowDrop
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.routing.route import NO_AGGREGATOR
 from tests.support.schemas import REPORTS

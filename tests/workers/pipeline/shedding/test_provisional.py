@@ -11,8 +11,7 @@ from controlplane.wire.routing.ladder import Cost, ResourceKind
 from tests.support.ladders import input_ladder
 from workers.pipeline.routing.key_grouping import BacklogLoad
 from workers.pipeline.shedding.arrivals import AppendedCounts, Rates
-from workers.pipeline.shedding.choice import BatchMeasures, needed_positions
-from workers.pipeline.shedding.provisional import cost_factor
+from workers.pipeline.shedding.choice import BatchMeasures, cost_factor, needed_positions
 from workers.pipeline.shedding.window_steps import EventTimes
 
 # The costs are 100 times the real ones, 0.1 ms per record; an empty batch takes 0.5 s, the longest

@@ -23,14 +23,7 @@ from controlplane.wire.topics.base import StreamSource
 from controlplane.wire.topics.source import TopicSource
 from tests.support.object_store import BUCKET, REGION, ObjectStore
 from tests.support.whole_results import read_windows
-from tests.workers.pipeline.sources.sales import (
-    HOUR_MS,
-    QUERY,
-    REVENUE,
-    SALES,
-    START_MS,
-    Messages,
-)
+from tests.workers.pipeline.sources.sales import HOUR_MS, QUERY, REVENUE, SALES, START_MS, Messages
 from workers.pipeline.sources.generator.latest import ends_at
 from workers.pipeline.sources.generator.read import chunk_of
 

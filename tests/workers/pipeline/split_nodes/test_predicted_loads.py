@@ -5,13 +5,7 @@ import json
 import pytest
 
 from controlplane.planning.measures import measures
-from controlplane.plans.snapshot import (
-    ClusterSnapshot,
-    NodeRow,
-    QueryRow,
-    SplitQueryRow,
-    StreamRow,
-)
+from controlplane.plans.snapshot import ClusterSnapshot, NodeRow, QueryRow, SplitQueryRow, StreamRow
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.cluster_actions import AssignStream
 from controlplane.wire.routing.query_actions import AddQuery

@@ -10,12 +10,7 @@ from algorithms.lab.migration.future.exact import project
 from algorithms.lab.migration.future.interval_values import best_cuts, value_at
 from algorithms.lab.migration.future.learning import Effort, even_cuts, learn_values
 from algorithms.lab.migration.future.partitionings import partitionings
-from algorithms.lab.migration.future.planners import (
-    ForeseenProblem,
-    Mtm,
-    Sequence,
-    SequenceProblem,
-)
+from algorithms.lab.migration.future.planners import ForeseenProblem, Mtm, Sequence, SequenceProblem
 from algorithms.lab.migration.future.projection import BINS, Landscape, Projection
 from algorithms.lab.migration.future.rollout import play_policy
 from algorithms.lab.migration.future.transitions import Transitions, futures

@@ -23,13 +23,7 @@ from algorithms.shedding.flows import FlowModel
 from algorithms.shedding.lp import FlowProgram
 from algorithms.shedding.network import Network, Operator
 from algorithms.vocabulary import Floats
-from tests.algorithms.shedding.networks import (
-    chain_network,
-    crossed,
-    figure_1,
-    figure_7,
-    networks,
-)
+from tests.algorithms.shedding.networks import chain_network, crossed, figure_1, figure_7, networks
 
 MOST = 3_000
 

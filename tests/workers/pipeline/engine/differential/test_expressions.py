@@ -18,12 +18,7 @@ from tests.workers.pipeline.engine.differential.data import (
     random_times,
     seeds,
 )
-from tests.workers.pipeline.engine.differential.duck import (
-    engine_values,
-    plain,
-    put_table,
-    same,
-)
+from tests.workers.pipeline.engine.differential.duck import engine_values, plain, put_table, same
 from tests.workers.pipeline.engine.differential.sql import sql_of
 from tests.workers.pipeline.engine.differential.texts import ALL, Texts, columns_of
 from workers.pipeline.engine.evaluation.evaluator import Evaluator

@@ -13,11 +13,7 @@ from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
 from workers.pipeline.engine.aggregation.panes import BatchPanes, panes_of
 from workers.pipeline.engine.evaluation.records import BlockRun, Records
-from workers.pipeline.engine.storage.window_state import (
-    MergedState,
-    WindowClosing,
-    is_closed,
-)
+from workers.pipeline.engine.storage.window_state import MergedState, WindowClosing, is_closed
 
 COLUMNS = {"ts": Kind.TIME, "car": Kind.INT, "name": Kind.TEXT, "speed": Kind.INT}
 # The stubs take fields of one type only.

@@ -1,6 +1,6 @@
 """Cut the demonstration's day out of the source data.
 
-python -m workers.demo.slice <folder with cab_sf_events.parquet and cab_sf_trip_queries.parquet>
+python -m benchmarks.demo_data.taxis <folder of cab_sf_events.parquet, cab_sf_trip_queries.parquet>
 """
 
 import argparse
@@ -15,18 +15,22 @@ from numpy.typing import NDArray
 
 from workers.demo.recording import (
     DATA,
+    METRES_PER_TILE,
     NO_SPEED,
     POSITIONS,
     SPAN_MS,
     START_MS,
     TRIPS,
     Ints,
-    derive_speeds,
     whole_column,
 )
 
 Flags = NDArray[np.bool_]
 
+# A car reports about once a minute; after five minutes the way in between is unknown.
+LONGEST_GAP_MS: Final = 5 * 60_000
+# 216 km/h: above it one of the two positions must be wrong.
+FASTEST_CM_S: Final = 6_000
 TILES: Final = 100
 # 100 m tiles to a side of a 1 km tile.
 _PER_KM: Final = 10
@@ -63,6 +67,28 @@ def slice_trips(trips: pa.Table, positions: pa.Table) -> pa.Table:
     watched = np.unique(tile_keys(positions, _PER_KM))
     day = trips.filter(_in_day(trips, "start")).drop_columns(["source_id"])
     return day.filter(np.isin(tile_keys(day, 1), watched))
+
+
+def derive_speeds(car: Ints, ts_ms: Ints, tile_x: Ints, tile_y: Ints) -> Ints:
+    """Return the speed at each report in cm/s, rounded, int64[n]; -1 where it is not known.
+
+    Derived where the reports are produced: the previous report may lie in another tile, which a
+    query on this tile's stream does not read (docs/decisions/0002-speed-at-the-producer.md).
+
+    Reports may come in any order of cars but must be in order of time within a car. Positions are
+    100 m tiles. Not known: at a car's first report, after a gap over five minutes, between two
+    reports of one instant, and above 60 m/s.
+    """
+    order = np.argsort(car, kind="stable")
+    passed_ms = np.diff(ts_ms[order])
+    metres = METRES_PER_TILE * np.hypot(np.diff(tile_x[order]), np.diff(tile_y[order]))
+    known = (np.diff(car[order]) == 0) & (passed_ms > 0) & (passed_ms <= LONGEST_GAP_MS)
+    speeds = np.full(len(metres), NO_SPEED, np.int64)
+    speeds[known] = np.rint(metres[known] * 100_000 / passed_ms[known]).astype(np.int64)
+    speeds[speeds > FASTEST_CM_S] = NO_SPEED
+    derived = np.full(len(car), NO_SPEED, np.int64)
+    derived[order[1:]] = speeds
+    return derived
 
 
 def tile_keys(table: pa.Table, tiles_per_km: int) -> Ints:

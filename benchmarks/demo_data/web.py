@@ -1,6 +1,6 @@
 """Cut the demonstration's hours out of the source data.
 
-python -m workers.demo.web.slice <folder with web_nasa_19950801.csv.gz>
+python -m benchmarks.demo_data.web <folder with web_nasa_19950801.csv.gz>
 """
 
 import argparse

@@ -1,0 +1,1 @@
+"""Cutting the recordings of the demonstrations out of their source data."""
