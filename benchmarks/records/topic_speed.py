@@ -38,7 +38,12 @@ from controlplane.wire.network.destinations import LIST
 from controlplane.wire.producer import Producer
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.actions import Action
-from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema, SetSource
+from controlplane.wire.routing.cluster_actions import (
+    AssignStream,
+    SetSchema,
+    SetSource,
+    SetSplitCount,
+)
 from controlplane.wire.routing.publication import publish
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.routing.table import RoutingDelta
@@ -255,7 +260,8 @@ def append(producer: Producer, rows: Sequence[dict[str, Any]]) -> None:
 
 def publish_query(place: RunPlace, source: TopicSource | None) -> None:
     ranges = tuple((node, node, node + 1) for node in range(NODES))
-    actions: list[Action] = [AssignStream(STREAM, 0), SetSchema(STREAM, ORDERS)]
+    actions: list[Action] = [SetSplitCount(SPLITS), AssignStream(STREAM, 0)]
+    actions.append(SetSchema(STREAM, ORDERS))
     actions += [] if source is None else [SetSource(STREAM, source)]
     actions.append(AddQuery(place.query, 0, 0, (STREAM,), json.dumps(QUERY.to_json()), ranges))
     publish(redis.Redis.from_url(place.url), place.cluster, RoutingDelta(1, tuple(actions)))

@@ -62,6 +62,8 @@ def settings_of(source: TopicSource, group: str) -> dict[str, Any]:
         "isolation.level": "read_committed",
         "allow.auto.create.topics": False,
         "fetch.wait.max.ms": 20,
+        # So that no partition comes long before the others.
+        "fetch.message.max.bytes": 128 * 1024,
         "fetch.queue.backoff.ms": 20,
         "queued.max.messages.kbytes": 16 * 1024,
         **access_to(source),

@@ -25,7 +25,7 @@ from controlplane.topology.rows import current_table
 from controlplane.topology.split_nodes import redirect, set_split_capacity
 from controlplane.watch import watch_cluster
 from controlplane.wire.routing.actions import TableDraft
-from controlplane.wire.routing.cluster_actions import AssignPartition
+from controlplane.wire.routing.cluster_actions import AssignPartition, SetSplitCount
 from controlplane.wire.routing.split_assignment import SourcePartition, SplitAssignment
 from tests.support.admission import arrived
 from tests.support.cluster import replayed_table
@@ -190,7 +190,35 @@ def test_split_nodes_close_and_open_and_read_what_was_planned(parts: int, first:
         assert {place: after.assignment.of(*place) for place in labels} == labels
 
 
-def test_more_partitions_than_a_plan_redirects_go_round() -> None:
+def test_a_split_node_stays_for_a_partition_that_nobody_knows() -> None:
+    """Without Redis the partitions of a source are unknown, not their assignments."""
+    streams = [AdmittedStream(number, f"s{number}", [5.0] * 9, {}, {}, ()) for number in (1, 2)]
+    present = TableDraft({}, {1: 0, 2: 1}, split_count=6)
+    present.partitions[SourcePartition(1, 3)] = 5
+    solve = Profile(foresee=True, consolidate=True).solve
+    given = AdmissionInput(10, 100.0, {}, streams)
+    split, plan = plan_with_room(solve, given, present.assignment, Outlook())
+    for action in actions_of(split, plan, 6):
+        action.apply_to(present)
+    assert present.split_count == 6
+    assert present.splits[1] == present.splits[2]
+
+
+def test_partitions_of_excluded_streams_stay_before_the_number_changes() -> None:
+    """A proposal may end after any step."""
+    given = admission_input({1: 60.0, 2: 90.0, 3: 90.0}, 4)
+    present = TableDraft({}, {1: 0, 2: 0, 3: 1}, split_count=2)
+    before = {number: present.assignment.of(1, number) for number in range(4)}
+    solve = Profile(foresee=True).solve
+    split, plan = plan_with_room(solve, given, present.assignment, Outlook(), fixed=[1])
+    actions = actions_of(split, plan, 2)
+    assert any(isinstance(action, SetSplitCount) for action in actions)
+    for action in actions:
+        action.apply_to(present)
+        assert {number: present.assignment.of(1, number) for number in range(4)} == before
+
+
+def test_more_partitions_than_a_plan_redirects_stay_in_the_round_robin() -> None:
     given = admission_input({1: 90.0, 2: 80.0, 3: 40.0}, admission.MOST_PARTITIONS + 1)
     present = SplitAssignment({1: 0, 2: 1, 3: 1}, {}, 2)
     split, plan = plan_with_room(Profile(foresee=True).solve, given, present, Outlook())

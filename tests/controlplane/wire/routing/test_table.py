@@ -11,7 +11,13 @@ from controlplane.wire import keys
 from controlplane.wire.errors import InconsistentDelta, RoutingGap, RoutingMissing, RoutingTaken
 from controlplane.wire.routing import publication as publishing
 from controlplane.wire.routing.actions import Action
-from controlplane.wire.routing.cluster_actions import AssignStream, SetLadder, SetSplitCapacity
+from controlplane.wire.routing.cluster_actions import (
+    AssignPartition,
+    AssignStream,
+    SetLadder,
+    SetSource,
+    SetSplitCapacity,
+)
 from controlplane.wire.routing.publication import (
     latest_version,
     publish,
@@ -29,6 +35,7 @@ from controlplane.wire.routing.query_actions import (
 )
 from controlplane.wire.routing.state_transfer import TaskTransfer, task_transfers, transition_table
 from controlplane.wire.routing.table import RoutingDelta, RoutingTable
+from controlplane.wire.topics.source import TopicSource
 from tests.support.ladders import ladders
 from tests.support.texts import SUMMARY_TEXT
 
@@ -65,6 +72,19 @@ def test_capacity_of_split_nodes_is_set_and_reverted() -> None:
     assert (after.split_capacity, after.split_emulated) == (35.5, True)
     reverted = after.apply(RoutingDelta(3, action.inverse(before.draft())))
     assert reverted == replace(before, version=3)
+
+
+def test_assignments_of_partitions_end_with_their_source_and_return_with_it() -> None:
+    orders = TopicSource("broker:9092", "orders")
+    assigned = AssignStream(1, 0), SetSource(1, orders), AssignPartition(1, 3, 1)
+    before = RoutingTable().apply(RoutingDelta(1, assigned))
+    action = SetSource(1, replace(orders, topic="clicks"))
+    after = before.apply(RoutingDelta(2, (action,)))
+    assert after.partitions == {}
+    reverted = after.apply(RoutingDelta(3, action.inverse(before.draft())))
+    assert reverted == replace(before, version=3)
+    same = before.apply(RoutingDelta(2, (SetSource(1, replace(orders, group="shop")),)))
+    assert same.partitions == before.partitions
 
 
 def test_move_changes_node_and_run_and_nothing_else() -> None:

@@ -142,11 +142,17 @@ class TopicReader:
         return Range(messages, self._lost.get(place))
 
     def _assign(self, starts: Mapping[Place, int]) -> None:
-        """Let the consumer continue at the starts of ranges."""
-        moved = {place: start for place, start in starts.items() if self._done.get(place) != start}
+        """Let the consumer continue at the starts of ranges, or at the messages that it has.
+
+        Another process may have read what lies before.
+        """
+        moved = {place: start for place, start in starts.items()
+                 if not self._done.get(place, MAX_SEQUENCE) <= start <= self._next[place]}  # fmt: skip
         self._forget([place for place in moved if place in self._next])
         if moved:
             self._start(moved)
+        for place, start in starts.items():
+            self._taken(place, start)
 
     def _start(self, starts: Mapping[Place, int]) -> None:
         self._consumer.incremental_assign(
