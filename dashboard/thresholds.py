@@ -46,9 +46,9 @@ _STATES = {
          " failing, behind",
 }  # fmt: skip
 STATES = {state: grade for grade, states in _STATES.items() for state in states.split(", ")}
-# Grade and icon of the chips of proposals. Colour means good or bad, so most states have none.
 # The state of a plan that became stale while it was executed.
 ENDED_EARLY: Final = "ended early"
+# Grade and icon of the chips of proposals. Colour means good or bad, so most states have none.
 STATE_CHIPS: Final[Mapping[str, tuple[str, str]]] = {
     State.COMPUTING: ("info", "clock"),
     State.READY: ("info", "clock"),

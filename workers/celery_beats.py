@@ -31,7 +31,7 @@ from controlplane.wire.redis_clients import connect
 # Periodic tasks that wait in a queue, at most: without a worker they would fill Redis.
 MOST_WAITING: Final = 500
 # Tasks due within this time are sent together (s). Celery's own pause ends 10 ms before a task is
-# due, and it would then look without a pause until it is.
+# due, and it would then poll until it is.
 TOGETHER_S: Final = 0.1
 # The interval of tasks that have no work (s): deleted rows may have left some.
 QUIET_S: Final = 60.0

@@ -5,6 +5,7 @@ python -m benchmarks.demo_data.taxis <folder of cab_sf_events.parquet, cab_sf_tr
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -38,12 +39,17 @@ _PER_KM: Final = 10
 _KEY: Final = 10_000
 
 
-def main() -> None:
-    """Write positions.parquet and trips.parquet."""
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("source", type=Path, help="folder of the source data")
     parser.add_argument("--out", type=Path, default=DATA, help="folder to write to")
-    arguments = parser.parse_args()
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    """Write positions.parquet and trips.parquet."""
+    arguments = parse_options()
     positions = slice_positions(pq.read_table(arguments.source / "cab_sf_events.parquet"))
     trips = slice_trips(pq.read_table(arguments.source / "cab_sf_trip_queries.parquet"), positions)
     for name, table in ((POSITIONS, positions), (TRIPS, trips)):

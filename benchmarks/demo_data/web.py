@@ -5,6 +5,7 @@ python -m benchmarks.demo_data.web <folder with web_nasa_19950801.csv.gz>
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,12 +24,17 @@ ROOT: Final = "root"
 _NOT_MODIFIED: Final = 304
 
 
-def main() -> None:
-    """Write requests.parquet."""
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("source", type=Path, help="folder of the source data")
     parser.add_argument("--out", type=Path, default=DATA, help="folder to write to")
-    arguments = parser.parse_args()
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    """Write requests.parquet."""
+    arguments = parse_options()
     table = requests_of(pyarrow.csv.read_csv(arguments.source / SOURCE))
     path = arguments.out / REQUESTS
     pq.write_table(table, path, compression="zstd", compression_level=19)

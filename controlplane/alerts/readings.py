@@ -222,7 +222,7 @@ def _best(reachable: float | None, value: float | None) -> float | None:
 def _age_s(cluster: Cluster, now: datetime | None) -> float | None:
     """Return the age of the newest sample in s; None if none is due, or for a past period.
 
-    While the Spark application starts, none is: its own state alerts if it does not.
+    None is due while the Spark application starts: the alert on its state covers a failed start.
     """
     seen = cluster.last_sample_at
     is_due = now is not None and cluster.desired == Cluster.Desired.RUNNING

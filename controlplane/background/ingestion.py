@@ -201,13 +201,19 @@ def _updated_rate(rate: float | None, records: float, seconds: float, age: float
 
 def decay_idle_rates(now: datetime) -> None:
     """Let the rates of streams of idle clusters decay: no batch updates them."""
+    # By then the next batch, which counts from the last one, replaces the rates anyway.
+    since = now - timedelta(seconds=3 * RATE_TIME_CONSTANT_S)
     idle = Cluster.objects.filter(
         state=Cluster.State.RUNNING, health__unread=0, health__observed_at__gt=now - SEEN,
-        last_sample_at__lt=now - timedelta(seconds=RATE_TIME_CONSTANT_S / 2),
+        last_sample_at__lt=since,
     )  # fmt: skip
-    rates = Stream.objects.filter(cluster__in=idle, rate__gt=0)
-    rates.filter(rate__lte=SILENT).update(rate=0.0)
-    rates.update(rate=F("rate") * math.exp(-IDLE_DECAY_S / RATE_TIME_CONSTANT_S))
+    with transaction.atomic():
+        # In the order of their ids, as all updates of many rows.
+        rows = Stream.objects.filter(cluster__in=idle, rate__gt=0).order_by("pk")
+        ids = list(rows.select_for_update(of=("self",)).values_list("pk", flat=True))
+        rates = Stream.objects.filter(pk__in=ids)
+        rates.filter(rate__lte=SILENT).update(rate=0.0)
+        rates.update(rate=F("rate") * math.exp(-IDLE_DECAY_S / RATE_TIME_CONSTANT_S))
 
 
 def count_late(cluster: Cluster, rows: Sequence[Row]) -> None:

@@ -59,9 +59,6 @@ def _streams(whole: ClusterDescription) -> Iterator[Fault]:
             if split is not None and not 0 <= split < whole.cluster.splits:
                 text = f"Must be below the cluster's {whole.cluster.splits} splits, not {split}"
                 yield ("streams", index, *path), text
-        if stream.partition_splits and stream.source is None:
-            text = "Only a stream with a source has partitions"
-            yield ("streams", index, "partition_splits"), text
 
 
 def _queries(whole: ClusterDescription) -> Iterator[Fault]:

@@ -65,7 +65,7 @@ class QueryReport:
     `slowest_is_full`: whether its load is above its limit. `evaluations_per_s`: of its tasks;
     `node_share`: the largest part of the records of one of its nodes, `node_share_name`.
     `processor`: an estimate of the part of a second that its nodes compute for it
-    (`catalog.processor_time`). `shared_count`: of all queries that share its computation.
+    (`catalog.query_costs`). `shared_count`: of all queries that share its computation.
     """
 
     query: Query

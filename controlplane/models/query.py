@@ -71,7 +71,7 @@ class Query(models.Model):
     retention of windows in event time, and their maximum number. `shedding_weight`: the value of a
     record, `shedding_floor`: the least part of its records that is kept, when records are dropped.
     `evaluations_per_s`, `state_bytes`: of its tasks; `latency_ms`: the p95 of the slowest of its
-    nodes; `processor_percent`: the estimated processor time (catalog.processor_time);
+    nodes; `processor_percent`: the estimated processor time (catalog.query_costs);
     `shared_with`: the number of other queries with the same computation on one of its nodes: means
     of the last minute at `measured_at`, null before. `source_rate`: records/s of its streams, at
     most half a minute ago while it is live. `late_records`: all records that were too late for it;

@@ -1,6 +1,6 @@
 """Records that edges dropped, by period of event time.
 
-They show of which windows too little is known for an estimate (`results.kept`).
+They show of which windows too little is known for an estimate (`results.sampled`).
 """
 
 from collections.abc import Iterable, Sequence

@@ -63,8 +63,8 @@ def redirect(
     """Redirect a stream to a split node, which is opened if it has no stream.
 
     `partition`: only one of its source, by number; None: of a source with several partitions, the
-    first split node of the round-robin of those that were never redirected on their own. The
-    periodic admission may redirect it again, unless the stream is excluded from plans. Raises
+    first split node of the round-robin of the partitions without an assignment. The periodic
+    admission may redirect it again, unless the stream is excluded from plans. Raises
     `Forbidden`, `Invalid`.
     """
     cluster = Cluster.objects.get(pk=stream.cluster_id)

@@ -96,7 +96,7 @@ def unobservable(situation: Situation) -> LoopDecision | None:
     oldest = oldest_s(situation.trigger_ms)
     if situation.age_s is None:
         return LoopDecision(
-            "no_data", None, None, "No sample was reported yet, or no new records arrive"
+            "no_data", None, None, "The cluster has reported no sample, or receives no new records"
         )
     if situation.age_s > oldest:
         text = f"The newest sample is {situation.age_s:,.0f} s old, {oldest:,.0f} s is the limit"

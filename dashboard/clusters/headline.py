@@ -31,7 +31,7 @@ _STOPPED: Final = "Records wait in the log until the cluster is started."
 _NO_RECORDS: Final = "The cluster runs and waits for its first records"
 _FIRST: Final = "Send some from the page of a stream."
 _IDLE: Final = "The cluster is idle: there are no new records"
-_FIRST_MINUTE: Final = "Limits count once a whole minute was measured."
+_FIRST_MINUTE: Final = "Weir checks limits after the first whole minute."
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def stream_page(request: PageRequest, cluster: Cluster, pk: int, secret: str = "
     context |= split_nodes_context(cluster, rows) | what_if_form({}, {})
     context |= characteristics_context(row.stream, outlook=report.outlook)
     context["coordinate_columns"] = candidates(row.stream)
-    if request.actor.is_operator and not row.stream.source:
+    if secret or (request.actor.is_operator and not row.stream.source):
         context |= sending_context(request, row.stream, secret)
     context["redirections"] = redirections_of(row.stream, SHOWN_REDIRECTIONS)
     return render_page(request, "stream.html", context, 201 if secret else 200)

@@ -120,8 +120,8 @@ def spark(
 ) -> SafeString:
     """Return a line of the values from left to right, with a gap at None, and a dashed limit.
 
-    The axis starts at 0 and includes the limit; lines leave it far above the limit, as after a
-    start. Returns "" for fewer than two values.
+    The axis starts at 0 and includes the limit; values far above the limit, as after
+    a start, are drawn at the top. Returns "" for fewer than two values.
     """
     drawn = values[:: max(1, -(-len(values) // _MAX_POINTS))]
     known = [value for value in drawn if value is not None]

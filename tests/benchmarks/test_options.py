@@ -19,6 +19,8 @@ MODULES = [
 ]
 # What `make bench` does not run, with the options that each requires.
 OTHERS = {
+    "demo_data.taxis": "/tmp",
+    "demo_data.web": "/tmp",
     "native_query": "--redis-url redis://127.0.0.1:1/0 --cluster c --checkpoint /tmp/c",
     "former_speed": "--former ..",
     "light_load": "--against ..",

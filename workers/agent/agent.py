@@ -186,8 +186,10 @@ class Agent:
 
     def _beat(self, states: Mapping[str, str], wanted: Wanted) -> dict[str, str]:
         try:
+            # Nobody who waits for the beat reads the states of an earlier run.
+            recorded = record_clusters(self._client, states, wanted.keys())
             beat(self._client, "agent", self._leases.holder)
-            return record_clusters(self._client, states, wanted.keys())
+            return recorded
         except redis.RedisError as error:
             logger.warning("Redis rejects the agent's beat: %s", error)
             return dict(states)

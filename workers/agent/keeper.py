@@ -154,7 +154,7 @@ class Keeper:
             why = causes.NOT_STARTED if cause == causes.EXIT else cause
             return self._retry_later(self._death(None, why, f"cannot be started: {error}"), now)
         checkpoint = checkpoint_of(wanted, self._site).name
-        start = f"attempt {self._backoff.deaths + 1}" if self._backoff.deaths else ""
+        start = f"start attempt {self._backoff.deaths + 1}" if self._backoff.deaths else ""
         self._run = _DriverRun(driver, now, Progress(self._timeouts, now, checkpoint), start)
         return Report("starting", start, "start")
 

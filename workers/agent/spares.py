@@ -9,6 +9,7 @@ from typing import Final
 import psutil
 
 from controlplane.child_processes.trees import kill_with_environment
+from controlplane.processes.runtime.beats import IDLE
 from workers.agent.driver import DriverSpec, Site, environment, kill_marked
 from workers.agent.spare import COMMAND, Spare
 
@@ -55,7 +56,8 @@ class Spares:
 
         `clusters`: states, also of clusters that other agents run and this one may take over.
         """
-        states = set(clusters.values()) - {"stopped"}
+        states = {"running" if state == IDLE else state for state in clusters.values()}
+        states.discard("stopped")
         if states != {"running"}:
             self._calm_since = None
         elif self._calm_since is None:

@@ -132,7 +132,8 @@ def test_rates_decay_while_no_records_arrive(sf: Cluster) -> None:
     now, rates = timezone.now(), Stream.objects.filter(cluster=sf)
     rates.update(rate=10.0)
     rates.filter(name="s1").update(rate=ingestion.SILENT)
-    Cluster.objects.update(state="running", last_sample_at=now - timedelta(minutes=2))
+    since = now - timedelta(seconds=3 * ingestion.RATE_TIME_CONSTANT_S + 1)
+    Cluster.objects.update(state="running", last_sample_at=since)
     health = ClusterHealth.objects.create(cluster=sf, observed_at=now, unread=5)
     ingestion.decay_idle_rates(now)
     assert rates.get(name="s0").rate == 10

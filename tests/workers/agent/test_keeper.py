@@ -174,7 +174,7 @@ def test_a_dead_driver_is_restarted_after_a_pause_and_says_why(make_bench: MakeB
     (bench.folder / "die").touch()
     failed = bench.until("failed")
     assert failed.detail.startswith("ValueError: the state store is gone (restart 1 in 0 s)")
-    assert bench.step(seconds=0).detail == "attempt 2"
+    assert bench.step(seconds=0).detail == "start attempt 2"
     bench.until("running")
     assert len(set(bench.started())) == 2
     assert len(bench.tree()) == 2

@@ -14,6 +14,7 @@ import pytest
 import redis
 
 from controlplane.child_processes import trees
+from controlplane.processes.runtime.beats import IDLE
 from tests.controlplane.processes.runtime.waiting import is_gone, pid_in, wait_for
 from tests.workers.agent.test_keeper import ROOT, SPEC
 from workers.agent.driver import Driver, DriverSpec, Site
@@ -60,7 +61,7 @@ class Agent:
     def prepare(self) -> int:
         """Return the id of a ready spare."""
         self.step(0.0, RUNNING)
-        self.step(CALM_S, RUNNING)
+        self.step(CALM_S, IDLE)
         return pid_in(self.data / "ready")
 
     def started(self) -> list[int]:

@@ -117,7 +117,7 @@ def test_an_approved_plan_redirects_partitions_and_a_rollback_restores_them(
     assert proposal.after["redirected"] == len(moved) > 0
     planned = proposal.plan.of_kinds("assign_partition")[0]
     text = str(action_text(planned, names_of(stream.cluster, proposal.plan)))
-    assert text.startswith(f"Split node of partition {moved[0].partition} of s0: in turn")
+    assert text.startswith(f"Split node of partition {moved[0].partition} of s0: round-robin")
     decisions.approve(approver, proposal, proposal.seal)
     carried_out(proposal)
     assert max(loads_of(splits_of(stream)).values()) <= 95.0

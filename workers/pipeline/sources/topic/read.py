@@ -146,8 +146,11 @@ class TopicReader:
 
         Another process may have read what lies before.
         """
-        moved = {place: start for place, start in starts.items()
-                 if not self._done.get(place, MAX_SEQUENCE) <= start <= self._next[place]}  # fmt: skip
+        moved = {
+            place: start
+            for place, start in starts.items()
+            if place not in self._next or not self._done[place] <= start <= self._next[place]
+        }
         self._forget([place for place in moved if place in self._next])
         if moved:
             self._start(moved)
