@@ -11,6 +11,7 @@ demo also the latency from the append to the result, and the micro-batches.
 
 import argparse
 import json
+import os
 import tempfile
 import time
 from collections import defaultdict
@@ -109,6 +110,8 @@ def site(options: argparse.Namespace) -> Iterator[int]:
             "WEIR_DEMO": options.demo or "0", "PYTHONPATH": str(options.checkout),
             "WEIR_SPARE_DRIVER": "1",
         }  # fmt: skip
+        # Python looks for modules in the present folder first.
+        os.chdir(options.checkout)
         weir = RunningWeir(Path(name) / "data", variables)
         weir.start()
         try:
