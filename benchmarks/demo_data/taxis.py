@@ -39,11 +39,11 @@ _PER_KM: Final = 10
 _KEY: Final = 10_000
 
 
-def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return the options of the command line."""
+def parse_options(arguments: Sequence[str] | None = None, out: Path = DATA) -> argparse.Namespace:
+    """Return the options of the command line; `out`: where files are written by default."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("source", type=Path, help="folder of the source data")
-    parser.add_argument("--out", type=Path, default=DATA, help="folder to write to")
+    parser.add_argument("--out", type=Path, default=out, help="folder to write to")
     return parser.parse_args(arguments)
 
 

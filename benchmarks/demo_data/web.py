@@ -3,10 +3,7 @@
 python -m benchmarks.demo_data.web <folder with web_nasa_19950801.csv.gz>
 """
 
-import argparse
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -14,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from benchmarks.demo_data.taxis import parse_options
 from workers.demo.web.recording import DATA, REQUESTS, SCHEMA, TIME
 
 SOURCE: Final = "web_nasa_19950801.csv.gz"
@@ -24,17 +22,9 @@ ROOT: Final = "root"
 _NOT_MODIFIED: Final = 304
 
 
-def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return the options of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("source", type=Path, help="folder of the source data")
-    parser.add_argument("--out", type=Path, default=DATA, help="folder to write to")
-    return parser.parse_args(arguments)
-
-
 def main() -> None:
     """Write requests.parquet."""
-    arguments = parse_options()
+    arguments = parse_options(out=DATA)
     table = requests_of(pyarrow.csv.read_csv(arguments.source / SOURCE))
     path = arguments.out / REQUESTS
     pq.write_table(table, path, compression="zstd", compression_level=19)
