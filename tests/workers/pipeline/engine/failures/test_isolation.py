@@ -1,6 +1,7 @@
 """An exception in any stage of the engine is a fault of one query; all others are as without it."""
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -248,7 +249,10 @@ def odd_box(values: Any) -> Any:
     return values
 
 
-def test_the_sample_is_the_record_on_which_the_query_fails() -> None:
+def test_the_sample_is_the_record_on_which_the_query_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(partial_aggregation, "_SEARCH_SECONDS", math.inf)
     records = readings(64)
     boxes = np.arange(64)
     boxes[41] = 77
