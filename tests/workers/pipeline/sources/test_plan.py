@@ -13,8 +13,8 @@ from controlplane.wire.topics.cut import PartitionPosition, SourceCut, combined_
 from controlplane.wire.topics.places import STRIDE, Place, numbers_of
 from controlplane.wire.topics.source import TopicSource
 from workers.pipeline.routing.compiled_table import CompiledTable
-from workers.pipeline.sources import cluster_sources
-from workers.pipeline.sources.cluster_sources import SourcePlanner, parts_by_split
+from workers.pipeline.sources import planner as planning
+from workers.pipeline.sources.cluster_sources import parts_by_split
 from workers.pipeline.sources.lag import backlog_of, status_of
 from workers.pipeline.sources.plan import (
     PartitionState,
@@ -26,6 +26,7 @@ from workers.pipeline.sources.plan import (
     shares,
     waiting_cut,
 )
+from workers.pipeline.sources.planner import SourcePlanner
 from workers.pipeline.split_nodes.partition import open_splits
 
 SOURCE = TopicSource("broker:9092", "orders")
@@ -116,7 +117,7 @@ def test_the_count_of_arrivals_never_falls_and_has_each_record_once(
     watcher: Any = SimpleNamespace(answer=SourceState())
     watcher.state = lambda: watcher.answer
     latest = SimpleNamespace(WATCHER=lambda *_: watcher)
-    monkeypatch.setattr(cluster_sources, "module_of", lambda source, name: latest)
+    monkeypatch.setattr(planning, "module_of", lambda source, name: latest)
     planner, cut = SourcePlanner("c"), SourceCut(SOURCE.identity)
     planner._watcher(7, SOURCE, None)
     totals = []
@@ -135,7 +136,7 @@ def test_arrivals_of_a_partition_count_half_after_a_minute(
     watcher: Any = SimpleNamespace(answer=None, close=lambda: None)
     watcher.state = lambda: watcher.answer
     latest = SimpleNamespace(WATCHER=lambda *_: watcher)
-    monkeypatch.setattr(cluster_sources, "module_of", lambda source, name: latest)
+    monkeypatch.setattr(planning, "module_of", lambda source, name: latest)
     planner = SourcePlanner("c")
     planner._watcher(7, SOURCE, None)
     found = []
