@@ -34,7 +34,7 @@ class PlannedBatch:
 
     `batch`: the number of the batch before, which ends at `start`; `former`: its ladder, `before`:
     its state. `table`: of the next batch, which ends at `end`; `nodes`: what waits at the nodes.
-    `clock_ms`: when the batch before was planned.
+    `clock_ms`: when the batch before was planned. `arrivals`: of streams with sources.
     """
 
     batch: int
@@ -46,6 +46,7 @@ class PlannedBatch:
     nodes: NodeLoads
     clock_ms: int
     now_ms: int
+    arrivals: Mapping[int, SourceArrivals]
 
 
 @dataclass
@@ -62,14 +63,13 @@ class LadderPlanner:
         if ladder is None and planned.before is None:
             return None
         rows = newest_telemetry(self.sources.client, self.sources.cluster, RECENT_BATCHES)
-        arrivals = self.sources.arrivals(planned.start)
-        appended = _NOTHING if ladder is None else self._appended(planned, ladder, rows, arrivals)
+        appended = _NOTHING if ladder is None else self._appended(planned, ladder, rows)
         measured = BatchMeasures(
             appended,
             self._rates(ladder, appended.total, planned.now_ms),
             planned.nodes,
             planned.table.table.capacities,
-            self._event_times(planned, rows[0] if rows else {}, arrivals),
+            self._event_times(planned, rows[0] if rows else {}),
             planned.now_ms,
             planned.now_ms - planned.clock_ms,
             self._cost_factor(ladder, planned, rows),
@@ -93,11 +93,7 @@ class LadderPlanner:
         return cost_factor(ladder, rows, planned.table.table.capacities)
 
     def _appended(
-        self,
-        planned: PlannedBatch,
-        ladder: CompiledLadder,
-        rows: list[dict[str, Any]],
-        arrivals: Mapping[int, SourceArrivals],
+        self, planned: PlannedBatch, ladder: CompiledLadder, rows: list[dict[str, Any]]
     ) -> AppendedCounts:
         cluster, client, log = self.sources
         start, end = planned.start.log, planned.end.log
@@ -107,17 +103,12 @@ class LadderPlanner:
             return self._totals.appended(ladder.streams, total, unread, _records_read(rows))
         starts = {stream: start.of(stream) for stream in ladder.streams}
         counts = appended_records(client, cluster, starts)
-        counts |= {s: (t.total, t.unread) for s, t in arrivals.items() if s in counts}
+        counts |= {s: (t.total, t.unread) for s, t in planned.arrivals.items() if s in counts}
         pairs = np.array([counts[stream] for stream in ladder.streams], np.float64)
         columns = pairs.reshape(-1, 2)
         return AppendedCounts(columns[:, 0], columns[:, 1])
 
-    def _event_times(
-        self,
-        planned: PlannedBatch,
-        row: Mapping[str, Any],
-        arrivals: Mapping[int, SourceArrivals],
-    ) -> EventTimes:
+    def _event_times(self, planned: PlannedBatch, row: Mapping[str, Any]) -> EventTimes:
         """Return the newest event times that were read, of the streams with window drops.
 
         The newest one in the log, which is not earlier, where batches before are not known.
@@ -132,7 +123,7 @@ class LadderPlanner:
         if row.get("batch") == planned.batch:
             read = row.get("newest", {})
             newest = {s: max(ms, read.get(str(s), ms)) for s, ms in state.newest.items()}
-        newest |= {s: t.newest_ms for s, t in arrivals.items() if t.newest_ms is not None}
+        newest |= {s: t.newest_ms for s, t in planned.arrivals.items() if t.newest_ms is not None}
         missing = [stream for stream in streams if stream not in newest]
         if missing:
             newest |= self.sources.log.head(missing).newest

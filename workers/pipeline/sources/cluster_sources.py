@@ -38,8 +38,8 @@ class SplitRanges(NamedTuple):
 
     start: LogCut
     end: LogCut
-    sources: Sequence[SourceRanges]
-    behind: Mapping[int, StreamBacklog]
+    sources: list[SourceRanges]
+    behind: dict[int, StreamBacklog]
     is_skipped: bool
 
 
@@ -111,16 +111,29 @@ class ClusterSources(NamedTuple):
         attempt: int,
     ) -> dict[int, SplitRanges]:
         """Return what each split node reads between two cuts, by split node."""
-        parts = parts_by_split(self.cluster, before.sources, end.sources, table, splits,
-                               is_skipped=is_skipped, attempt=attempt)  # fmt: skip
-        behind = planner_of(self.cluster).behind(end.sources, clock_ms)
-        own = {} if table is None else table.table.splits
         start = end.log if is_skipped else before.log
-        return {
-            split: SplitRanges(start, end.log, parts[split],
-                               {s: b for s, b in behind.items() if own.get(s) == split}, is_skipped)
-            for split in splits
-        }  # fmt: skip
+        result = {split: SplitRanges(start, end.log, [], {}, is_skipped) for split in splits}
+        if table is None:
+            return result
+        behind = planner_of(self.cluster).behind(end.sources, clock_ms)
+        for stream, cut in end.sources.items():
+            source = table.table.sources.get(stream)
+            if source is None:
+                continue
+            # The cut of a source that waits moves only past what is gone.
+            has_none = is_skipped or is_waiting(cut, source, table, stream)
+            owners = {n: table.table.assignment.of(stream, n) for n in cut.partitions}
+            group, first = source.group_of(self.cluster, stream), table.table.splits[stream]
+            parts = parts_of(stream, group, before.sources.get(stream), cut, owners, first,
+                             is_skipped=has_none)  # fmt: skip
+            details = _details(source, self.cluster, stream, parts.values())
+            for split, part in parts.items():
+                own = {item.partition: details.get(item.partition) for item in part.ranges}
+                stuck = part._replace(details=own, is_stuck=attempt > FAILURES)
+                result[split].sources.append(stuck)
+            if stream in behind:
+                result[first].behind[stream] = behind[stream]
+        return result
 
     def read(
         self,
@@ -145,7 +158,7 @@ class ClusterSources(NamedTuple):
             if every := [*again, *batch.entries[part.stream]]:
                 entries[part.stream] = every
         return entries, {
-            "start": start.position, "end": end.position, "behind": {**behind, **ranges.behind},
+            "start": start.position, "end": end.position, "behind": behind | ranges.behind,
             "delayed": {s: place for s, place in end.delayed.items() if s in streams},
             "sources": reports, **({"skipped": True} if ranges.is_skipped else {}),
         }  # fmt: skip
@@ -154,35 +167,6 @@ class ClusterSources(NamedTuple):
         """Let all sources know how far a finished batch has read them."""
         self.log.mark_committed(cut.log.needed)
         planner_of(self.cluster).commit(cut.sources)
-
-
-def parts_by_split(
-    cluster: str,
-    before: Mapping[int, SourceCut],
-    end: Mapping[int, SourceCut],
-    table: CompiledTable | None,
-    splits: Sequence[int],
-    *,
-    is_skipped: bool = False,
-    attempt: int = 1,
-) -> dict[int, list[SourceRanges]]:
-    """Return what each split node reads of sources between two cuts, by split node."""
-    result: dict[int, list[SourceRanges]] = {split: [] for split in splits}
-    for stream, cut in end.items():
-        source = None if table is None else table.table.sources.get(stream)
-        if table is None or source is None:
-            continue
-        group, first = source.group_of(cluster, stream), table.table.splits[stream]
-        # The cut of a source that waits moves only past what is gone.
-        has_none = is_skipped or is_waiting(cut, source, table, stream)
-        owners = {n: table.table.assignment.of(stream, n) for n in cut.partitions}
-        parts = parts_of(stream, group, before.get(stream), cut, owners, first,
-                         is_skipped=has_none)  # fmt: skip
-        details = _details(source, cluster, stream, parts.values())
-        for split, part in parts.items():
-            own = {item.partition: details.get(item.partition) for item in part.ranges}
-            result[split].append(part._replace(details=own, is_stuck=attempt > FAILURES))
-    return result
 
 
 def _details(

@@ -201,6 +201,7 @@ class LogReader(DataSourceStreamReader):
         return self._ladder_planner.next_state(
             PlannedBatch(
                 offset.batch, start, end, before, former, table, nodes, offset.clock_ms, now_ms,
+                self._sources().arrivals(start),
             )
         )  # fmt: skip
 

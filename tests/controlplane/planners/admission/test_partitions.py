@@ -103,6 +103,22 @@ def test_split_nodes_and_the_report_count_what_each_one_reads(stream: Stream) ->
     assert max(item.after for item in report.splits) <= 100
 
 
+@pytest.mark.parametrize("partition", [0, None])
+def test_a_further_split_node_reads_what_is_redirected_to_it_only(
+    operator: Actor, stream: Stream, partition: int | None
+) -> None:
+    """Though the round-robin of the others changes with the number of split nodes."""
+    other = stream.cluster.streams.get(name="s1")
+    with_partitions(other, RATES)
+    before, others = splits_of(stream), splits_of(other)
+    redirect(operator, stream, 4, partition=partition)
+    assert splits_of(other) == others
+    if partition is None:
+        assert splits_of(stream) == {0: 4, 1: 0, 2: 1, 3: 2}
+    else:
+        assert splits_of(stream) == before | {0: 4}
+
+
 def test_an_approved_plan_redirects_partitions_and_a_rollback_restores_them(
     operator: Actor, approver: Actor, stream: Stream
 ) -> None:
