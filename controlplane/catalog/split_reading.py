@@ -1,13 +1,15 @@
 """Which split nodes read the streams of a cluster, and which part of each."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from controlplane.errors import Away
-from controlplane.models import Cluster
+from controlplane.models import Cluster, Stream
 from controlplane.telemetry.sources import source_statuses
 from controlplane.wire.routing.split_assignment import (
     SplitAssignment,
     SplitReading,
+    SplitShares,
     assigned,
 )
 
@@ -30,6 +32,15 @@ def partition_parts(cluster: Cluster) -> dict[int, dict[int, float]]:
         statuses = source_statuses(cluster.slug, list(own))
         return {stream: parts for stream, known in statuses.items() if (parts := known.parts)}
     return {}
+
+
+def shares_of(
+    cluster: Cluster, streams: Sequence[Stream], parts: Mapping[int, Mapping[int, float]]
+) -> SplitShares:
+    """Return by stream which part of its records each split node reads; `parts`: of partitions."""
+    partitions = assigned((stream.pk, stream.partition_splits) for stream in streams)
+    splits = {stream.pk: stream.split for stream in streams}
+    return SplitReading(SplitAssignment(splits, partitions, cluster.splits), parts).shares()
 
 
 def reading_of(cluster: Cluster) -> SplitReading:

@@ -13,6 +13,7 @@ from controlplane.catalog.columns.streams import COLUMNS
 from controlplane.catalog.computations import schema_of
 from controlplane.catalog.drop_rules import drop_rules_by_stream
 from controlplane.catalog.names import is_id
+from controlplane.catalog.split_reading import shares_of
 from controlplane.connections import redis_client
 from controlplane.errors import Away, Conflict, NotFound
 from controlplane.models import Cluster, Drop, Sink, Stream
@@ -53,13 +54,15 @@ class StreamListRow:
     """A stream with its drop rules and its dead letters.
 
     `dead`: how many records ever became dead letters, by reason; None while Redis does not answer.
-    `split_latency_ms`: how long records wait at its split node, by the newest sample; `unread`,
+    `splits`: the split nodes that read it, or a partition of its source; `split_latency_ms`: how
+    long records wait there at most, by the newest sample; `unread`,
     `lag_s`: its unread records, and how far (s) it is behind them; None while they are not known.
     """
 
     stream: Stream
     drops: tuple[Drop, ...] = ()
     dead: Mapping[str, int] | None = None
+    splits: Sequence[int] = ()
     split_latency_ms: float | None = None
     unread: float | None = None
     lag_s: float | None = None
@@ -116,40 +119,36 @@ def rows_of_streams(streams: Sequence[Stream]) -> list[StreamListRow]:
     """Return the rows of streams."""
     drops = drop_rules_by_stream([stream.pk for stream in streams])
     dead = _dead_counts(streams)
-    latencies, behind = _split_latencies(streams), _behind(streams)
+    readings = _readings(streams)
     return [
         StreamListRow(
             stream,
             tuple(drops.get(stream.pk, ())),
             None if dead is None else dead.get(stream.pk, {}),
-            latencies.get((stream.cluster_id, stream.split)),
-            *behind.get(stream.pk, (None, None)),
+            *readings[stream.pk],
         )
         for stream in streams
     ]
 
 
-def _split_latencies(streams: Sequence[Stream]) -> dict[tuple[int, int], float]:
-    """Return the latency of split nodes (ms) in the newest sample, by cluster and index."""
-    latencies: dict[tuple[int, int], float] = {}
-    for cluster in Cluster.objects.filter(pk__in={stream.cluster_id for stream in streams}):
-        values = (latest_values(cluster) or {}).get("split_latency") or ()
-        known = {index: value for index, value in enumerate(values) if value is not None}
-        latencies |= {(cluster.pk, index): value for index, value in known.items()}
-    return latencies
-
-
-def _behind(streams: Sequence[Stream]) -> dict[int, tuple[float, float | None]]:
-    """Return the unread records of streams and their lag (s), as far as they are known."""
-    behind: dict[int, tuple[float, float | None]] = {}
+def _readings(
+    streams: Sequence[Stream],
+) -> dict[int, tuple[Sequence[int], float | None, float | None, float | None]]:
+    """Return the last fields of the rows of streams, by id."""
+    readings = {}
     for cluster in Cluster.objects.filter(pk__in={stream.cluster_id for stream in streams}):
         own = [stream for stream in streams if stream.cluster_id == cluster.pk]
         points = newest_lags(cluster, [stream.pk for stream in own])
-        behind |= {pk: (point.unread, point.seconds) for pk, point in points.items()}
+        behind = {pk: (point.unread, point.seconds) for pk, point in points.items()}
+        parts: dict[int, Mapping[int, float]] = {}
         with suppress(Away):
-            statuses = source_statuses(cluster.slug, own)
-            behind |= {pk: (float(topic.unread), topic.lag_s) for pk, topic in statuses.items()}
-    return behind
+            for pk, status in source_statuses(cluster.slug, own).items():
+                behind[pk], parts[pk] = (float(status.unread), status.lag_s), status.parts
+        values = (latest_values(cluster) or {}).get("split_latency") or ()
+        for pk, shares in shares_of(cluster, own, parts).items():
+            known = [v for split in shares for v in values[split : split + 1] if v is not None]
+            readings[pk] = sorted(shares), max(known, default=None), *behind.get(pk, (None, None))
+    return readings
 
 
 def _dead_counts(streams: Sequence[Stream]) -> dict[int, dict[str, int]] | None:

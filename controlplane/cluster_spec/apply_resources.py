@@ -13,13 +13,20 @@ from controlplane.access.roles import Actor
 from controlplane.catalog.queries import query_by_name
 from controlplane.cluster_spec.connection_parts import SinkPart
 from controlplane.cluster_spec.document import (
+    BadDescription,
     BlackoutPart,
     DropPart,
     ExclusionPart,
     NodePart,
     StreamPart,
 )
-from controlplane.cluster_spec.report import ApplyReport, apply_each, count_text, errors_at
+from controlplane.cluster_spec.report import (
+    ApplyReport,
+    apply_each,
+    count_text,
+    errors_at,
+    path_of,
+)
 from controlplane.models import Cluster, Sink
 from controlplane.models.query import LIVE_STATES
 from controlplane.pagination.chunks import chunks
@@ -94,8 +101,15 @@ def stream_spec(part: Any) -> StreamSpec:
 
 
 def _assign_splits(actor: Actor, cluster: Cluster, parts: Sequence[StreamPart]) -> None:
-    """Assign streams and partitions to split nodes as described."""
+    """Assign streams and partitions to split nodes as described. Raises `BadDescription`."""
     known = {stream.name: stream for stream in cluster.streams.all()}
+    faults = {
+        path_of("streams", index, "partition_splits"): ["Only a stream with a source has them"]
+        for index, part in enumerate(parts)
+        if part.partition_splits and not known[part.name].source
+    }
+    if faults:
+        raise BadDescription(faults)
     moved: list[AssignStream | AssignPartition] = [
         AssignStream(known[part.name].pk, part.split)
         for part in parts

@@ -6,6 +6,7 @@ import numpy as np
 from django.db.models import Count
 
 from controlplane.alerts.measures import KINDS, AlertMeasure
+from controlplane.catalog.split_reading import partition_parts, shares_of
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.causes.evidence import Evidence
 from controlplane.explain.causes.ranking import ranked_changes
@@ -43,7 +44,11 @@ def explain_stream(evidence: Evidence, subject: ExplanationSubject) -> Explanati
     """Return the explanation of a stream of the cluster. Raises `NotFound`."""
     observed = evidence.observed
     stream = row_by(Stream.objects.filter(cluster=observed.cluster), "stream", name=subject.name)
-    rise, used = _rise(evidence, stream), _used(observed, stream.split)
+    shares = shares_of(observed.cluster, [stream], partition_parts(observed.cluster))[stream.pk]
+    loads = {split: _used(observed, split) for split in shares}
+    # Of several split nodes that read a source, the fullest.
+    split = max(sorted(loads), key=lambda split: loads[split] or 0.0)
+    rise, used = _rise(evidence, stream), loads[split]
     rate = None if rise is None else rise.after
     full, dead_band = KINDS[AlertMeasure.LOAD], observed.policy.dead_band
     limit, grade = observed.cluster.split_capacity or None, full.grade(used, FULL, dead_band)
@@ -52,7 +57,7 @@ def explain_stream(evidence: Evidence, subject: ExplanationSubject) -> Explanati
         full.grade(rate, limit, dead_band),
     )  # fmt: skip
     facts = [
-        Fact("split_node", float(stream.split), ValueUnit.COUNT),
+        Fact("split_node", float(split), ValueUnit.COUNT),
         Fact("split_utilisation", used, ValueUnit.SHARE, FULL, grade),
         Fact("queries", QueryStream.objects.filter(stream=stream).count(), ValueUnit.COUNT),
     ]

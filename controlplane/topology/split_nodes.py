@@ -1,9 +1,12 @@
 """Split nodes of a cluster: their capacity, and redirections of streams by people."""
 
 import math
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Final
 
 from controlplane.access.roles import Actor, require_operator
+from controlplane.catalog.split_reading import assignment_of, partition_parts
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Stream
 from controlplane.policies.store import policy_of
@@ -17,7 +20,7 @@ from controlplane.wire.routing.cluster_actions import (
     SetSplitCapacity,
     SetSplitCount,
 )
-from controlplane.wire.routing.split_assignment import SourcePartition
+from controlplane.wire.routing.split_assignment import SourcePartition, SplitAssignment
 from controlplane.wire.topics.places import MOST_TOPICS, STRIDE
 
 # The audit code of redirections.
@@ -56,17 +59,31 @@ def set_split_capacity(
     return cluster
 
 
-@retry_when_moved
 def redirect(
     actor: Actor, stream: Stream, split: int, reason: str = "", partition: int | None = None
 ) -> Stream:
     """Redirect a stream to a split node, which is opened if it has no stream.
 
     `partition`: only one of its source, by number; None: of a source with several partitions, the
-    first split node of the round-robin of the partitions without an assignment. The periodic
+    first split node of the round-robin of the partitions without an assignment. All others stay
+    where they are, though a further split node changes the round-robin. The periodic
     admission may redirect it again, unless the stream is excluded from plans. Raises
     `Forbidden`, `Invalid`.
     """
+    # Before the transaction: Redis is asked.
+    parts = partition_parts(stream.cluster)
+    return _redirect(actor, stream, split, reason, partition, parts)
+
+
+@retry_when_moved
+def _redirect(
+    actor: Actor,
+    stream: Stream,
+    split: int,
+    reason: str,
+    partition: int | None,
+    parts: Mapping[int, Collection[int]],
+) -> Stream:
     cluster = Cluster.objects.get(pk=stream.cluster_id)
     require_operator(actor, cluster)
     most = max(policy_of(cluster).split_nodes, cluster.splits)
@@ -85,10 +102,29 @@ def redirect(
     if partition is not None:
         actions, name = [AssignPartition(stream.pk, partition, split)], f"{place.text} of {name}"
     if split >= cluster.splits:
-        actions.insert(0, SetSplitCount(split + 1))
+        now = assignment_of(cluster)
+        # The round-robin changes with the number of split nodes.
+        staying = _assigned(now, replace(now, count=split + 1), parts, place)
+        actions = [*staying, SetSplitCount(split + 1), *actions]
     summary = f"{name} redirected from split node {present} to {split}"
     before, after = {"split": present}, {"split": split}
     change = TopologyChange(summary, REDIRECT, stream.name, reason, before, after, stream.pk)
     apply(cluster, actions, change, actor=actor)
     stream.refresh_from_db()
     return stream
+
+
+def _assigned(
+    now: SplitAssignment,
+    after: SplitAssignment,
+    parts: Mapping[int, Collection[int]],
+    moved: SourcePartition,
+) -> list[AssignPartition]:
+    """Return what keeps the partitions of streams where they are, but `moved`, or its stream."""
+    return [
+        AssignPartition(stream, number, now.of(stream, number))
+        for stream, own in parts.items()
+        for number in own
+        if after.of(stream, number) != now.of(stream, number)
+        and moved not in {(stream, number), (stream, None)}
+    ]

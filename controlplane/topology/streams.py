@@ -141,15 +141,16 @@ def delete(actor: Actor, stream: Stream, confirm: str, reason: str = "") -> None
 
 def _create(cluster: Cluster, specs: Sequence[StreamSpec], known: list[Stream]) -> list[Stream]:
     carried = [0.0] * cluster.splits
+    # All split nodes read a source, whose partitions are in a round-robin.
     for stream in known:
-        carried[stream.split % cluster.splits] += stream.weight
+        carried[stream.split % cluster.splits] += 0.0 if stream.source else stream.weight
     rows = []
     # The heaviest first: the longest-processing-time rule keeps the splits even.
     for spec in sorted(specs, key=lambda spec: -(spec.declared_rate or 1.0)):
         split = carried.index(min(carried))
         schema = _schema(spec).to_json()
         row = Stream(cluster=cluster, split=split, name=spec.name, schema=schema, **_columns(spec))
-        carried[split] += row.weight
+        carried[split] += 0.0 if row.source else row.weight
         rows.append(row)
     return Stream.objects.bulk_create(rows, batch_size=200)
 

@@ -39,6 +39,8 @@ placement:
   - {node: 1, first: 6, stop: 8}
 """.replace("SCHEMA", REPORTS.to_text())
 # Where the small one's query e has an aggregator node, and what else may hold on it.
+# Of the files that streams with assigned partitions read.
+FOLDER = "file:///in"
 MERGED = SMALL.replace("  tasks: 8\n", "  tasks: 8\n  key_grouping: partial_key\n  aggregator: 1\n")
 RULES = (
     MERGED
@@ -163,12 +165,11 @@ def descriptions(draw: st.DrawFn) -> ClusterDescription:
 
 @st.composite
 def _streams(draw: st.DrawFn, name: str, splits: int) -> dict[str, Any]:
+    own = draw(st.dictionaries(st.sampled_from(["0", "12", "10003"]), st.integers(0, splits - 1)))
     return {
         "name": name, "title": draw(TEXTS), "declared_rate": draw(RATES),
-        "rate": draw(RATES), "split": draw(st.integers(0, splits - 1)),
-        "partition_splits": draw(st.dictionaries(
-            st.sampled_from(["0", "12", "10003"]), st.integers(0, splits - 1),
-        )),
+        "rate": draw(RATES), "split": draw(st.integers(0, splits - 1)), "partition_splits": own,
+        "source": {"kind": "files", "url": FOLDER, "pattern": "*.json"} if own else None,
         "schema": REPORTS.to_json(), "meta": draw(st.dictionaries(TEXTS, JSON, max_size=2)),
         "characteristics": draw(st.one_of(st.none(), _characteristics())),
     }  # fmt: skip

@@ -36,8 +36,8 @@ from workers.pipeline.engine.evaluation.evaluator import holds
 from workers.pipeline.engine.failures.fault import QueryFault
 from workers.pipeline.routing.compilation import read_columns
 from workers.pipeline.sources.browse import BrowsedChunk, BrowsePlace, RecordsReader, StreamKey
-from workers.pipeline.sources.cluster_sources import module_of
 from workers.pipeline.sources.files.browse import sample
+from workers.pipeline.sources.planner import module_of
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer, Projection
 from workers.preview.records import entry_of, records_of
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from django.db.models import Q
 
+from controlplane.catalog.split_reading import assignment_of, partition_parts
 from controlplane.models import Cluster, Drop, QueryStream
 from controlplane.models.query import LIVE_STATES
 from controlplane.pagination.columns import FieldKind, ListColumn, stored
@@ -17,6 +18,16 @@ def _has(_cluster: Cluster | None, _lookup: str, what: str) -> Q:
     if what == "drops":
         return Q(pk__in=Drop.objects.values("stream"))
     return ~Q(schema={}) if what == "schema" else ~Q(forecaster={})
+
+
+def _is_read_at(cluster: Cluster | None, lookup: str, split: int) -> Q:
+    """Return the condition on the split node; one that reads partitions is found by its index."""
+    is_own = Q(**{f"split__{lookup}": split})
+    if cluster is None or lookup != "exact" or not (parts := partition_parts(cluster)):
+        return is_own
+    of = assignment_of(cluster).of
+    ids = [id_ for id_, own in parts.items() if split in {of(id_, number) for number in own}]
+    return is_own | Q(pk__in=ids)
 
 
 def _is_read_by(cluster: Cluster | None, lookup: str, name: str) -> Q:
@@ -58,7 +69,9 @@ COLUMNS: Final = (
     _column("declared_rate", "declared rate", "declared", unit="records/s",
             kind=FieldKind.NUMBER, in_file="declared_records_per_s", place=3),
     _figure("split", "index of its split node", "Split node", "split", first="",
-            in_file="split_node", place=5),
+            in_file="split_node", condition=_is_read_at, place=5),
+    ListColumn(name="splits", about="indices of all split nodes that read it or its source",
+               value=attrgetter("splits"), in_api=True, type=list[int], in_file=""),
     _figure("queries", "number of live queries that read it", "Live queries", "queries",
             value=attrgetter("queries"), stored="reader_count", type=int, in_file="live_queries",
             place=6),

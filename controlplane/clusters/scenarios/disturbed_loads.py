@@ -13,6 +13,7 @@ import numpy as np
 
 from algorithms.balance import imbalance
 from algorithms.vocabulary import Ints
+from controlplane.catalog.split_reading import reading_of
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Stream, Task
 from controlplane.planning.load_model import LoadModel
@@ -102,20 +103,20 @@ def overload_factor(cluster: Cluster) -> float:
 
 def grown_stream(cluster: Cluster) -> GrownStream:
     """Return the busiest stream that shares its split node, grown beyond what that can read."""
-    by_split: dict[int, list[Stream]] = {}
-    for stream in Stream.objects.filter(cluster=cluster).only(
-        "name", "split", "rate", "declared_rate"
-    ):
-        by_split.setdefault(stream.split, []).append(stream)
-    shared = [streams for streams in by_split.values() if len(streams) > 1]
+    by_split: dict[int, dict[str, float]] = {}
+    shares = reading_of(cluster).shares()
+    for stream in Stream.objects.filter(cluster=cluster).only("name", "rate", "declared_rate"):
+        for split, part in shares[stream.pk].items():
+            by_split.setdefault(split, {})[stream.name] = part * stream.weight
+    shared = [loads for loads in by_split.values() if len(loads) > 1]
     if not shared:
         raise Conflict("no_stream", f"No two streams of {cluster.name} share a split node")
-    streams = max(shared, key=_weight)
-    busiest = max(streams, key=lambda stream: stream.weight)
-    rest = _weight(streams) - busiest.weight
-    others = [_weight(rows) for rows in by_split.values() if rows is not streams]
+    loads = max(shared, key=lambda own: sum(own.values()))
+    busiest = max(loads, key=lambda name: loads[name])
+    rest = sum(loads.values()) - loads[busiest]
+    others = [sum(own.values()) for own in by_split.values() if own is not loads]
     capacity = round(max(ROOM * rest, ROOM_OF_OTHERS * max(others, default=0.0), 1.0), 1)
-    return GrownStream(busiest.name, _factor(busiest.weight, GROWN * capacity), capacity)
+    return GrownStream(busiest, _factor(loads[busiest], GROWN * capacity), capacity)
 
 
 def _weight(streams: Sequence[Stream]) -> float:

@@ -164,7 +164,11 @@ class TopicSource(StreamSource):
     @property
     def identity(self) -> str:
         """Return what makes offsets of two declarations offsets of the same messages."""
-        return f"{self.servers}/{self.topic or f'~{self.topic_pattern}'}"
+        return self.identity_of(self.topic or f"~{self.topic_pattern}")
+
+    def identity_of(self, name: str) -> str:
+        """Return the identity of another topic of the same brokers; it begins with that of ""."""
+        return f"{self.servers}/{name}"
 
     @property
     def name(self) -> str:

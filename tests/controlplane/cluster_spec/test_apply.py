@@ -20,7 +20,8 @@ from controlplane.topology import rows
 from controlplane.wire.routing.publication import read_table
 from controlplane.wire.schema import StreamSchema
 from tests.support.cluster import actor, replayed_table
-from tests.support.descriptions import SMALL, descriptions, small
+from tests.support.descriptions import FOLDER, SMALL, descriptions, small
+from tests.support.destinations import list_destinations
 from tests.support.kafka import running_kafka
 from tests.support.schemas import REPORTS
 
@@ -36,9 +37,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 def test_what_is_imported_is_exported_again(
-    redis_url: str, description: ClusterDescription
+    redis_url: str, description: ClusterDescription, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All but what the pipeline measures; and what is decided replays to the same table."""
+    list_destinations(monkeypatch, FOLDER)
     call_command("flush", verbosity=0, interactive=False)
     redis_client().flushdb()
     by = actor("admin")
@@ -88,6 +90,7 @@ def test_it_is_placed_and_published_as_described(admin: Actor) -> None:
         ("window_s: 10}", "window_s: 700000}", "queries[2].text.window_s"),
         ("name: level", "name: le vel", "streams[0].name"),
         ("name: Pump works", "name: Pump works, master: yes", "cluster.master"),
+        ("name: flow,", "name: flow, partition_splits: {'0': 0},", "streams[1].partition_splits"),
         ("placement:", "policy: {auto_from: '08:00'}\nplacement:", "policy.auto_until"),
     ],
 )

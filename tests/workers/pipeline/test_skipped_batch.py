@@ -35,19 +35,24 @@ def test_a_skipped_batch_has_its_plan_and_no_records(
     begin = Offset(7, START, 0, 1).to_json()
     stop = Offset(8, end, 30, 1, export_version=1, clock_ms=99).to_json()
     (plain,) = partitions(reader, begin, stop)
-    assert (plain.start, plain.end, plain.skipped) == (START, end, False)
+    assert (plain.ranges.start.position, plain.ranges.end.position, plain.ranges.is_skipped) == (
+        START,
+        end,
+        False,
+    )
     known = attempts.newest(redis_client, "c")
     assert known == attempts.BatchAttempt(8, 1, START, end, 30, 1, leaving=1)
     attempts.skip(redis_client, "c", 8)
     (skipped,) = partitions(reader, begin, stop)
-    assert (skipped.start, skipped.end, skipped.skipped) == (end, end, True)
+    read = skipped.ranges
+    assert (read.start.position, read.end.position, read.is_skipped) == (end, end, True)
     assert skipped.header == plain.header
     rows = list(reader.read(skipped))
     assert sum(row.num_rows for row in rows) == 1, "each node has its turn"
     write_telemetry(redis_client, "c", {"batch": 8, "dead": {}})
     # The next batch has records again.
     (later,) = partitions(reader, stop, Offset(9, f"{end}9", 31, 1).to_json())
-    assert not later.skipped
+    assert not later.ranges.is_skipped
 
 
 def partitions(reader: LogReader, begin: Any, stop: Any) -> list[SplitPartition]:

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import redis
 
 from controlplane.wire.log.queued import appended_records
-from controlplane.wire.log.values import Log, LogPosition
+from controlplane.wire.log.redis_log import RedisLog
 from controlplane.wire.routing.compiled_ladder import CompiledLadder, Floats
 from workers.pipeline.reports.telemetry_row import newest_telemetry
 from workers.pipeline.routing.compiled_table import CompiledTable
@@ -21,6 +20,8 @@ from workers.pipeline.shedding.choice import (
     next_ladder_state,
 )
 from workers.pipeline.shedding.window_steps import EventTimes
+from workers.pipeline.sources.cluster_sources import ClusterSources
+from workers.pipeline.sources.cut import Cut
 from workers.pipeline.sources.lag import SourceArrivals
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES
 
@@ -31,33 +32,28 @@ _NOTHING = AppendedCounts(np.zeros(0), np.zeros(0))
 class PlannedBatch:
     """What is known of the batches before and after a planning.
 
-    `batch`: the number of the batch before, which ends at `position`, or before in the streams of
-    `delayed`; `former`: its ladder, `before`: its state. `table`: of the next batch, which ends at
-    `end`; `nodes`: what waits at the nodes. `clock_ms`: when the batch before was planned.
-    `sources`: the records of the streams that are read from sources.
+    `batch`: the number of the batch before, which ends at `start`; `former`: its ladder, `before`:
+    its state. `table`: of the next batch, which ends at `end`; `nodes`: what waits at the nodes.
+    `clock_ms`: when the batch before was planned. `arrivals`: of streams with sources.
     """
 
     batch: int
-    position: LogPosition
-    end: LogPosition
-    delayed: Mapping[int, str]
+    start: Cut
+    end: Cut
     before: LadderState | None
     former: CompiledLadder | None
     table: CompiledTable
     nodes: NodeLoads
     clock_ms: int
     now_ms: int
-    sources: Mapping[int, SourceArrivals] = field(default_factory=dict)
+    arrivals: Mapping[int, SourceArrivals]
 
 
 @dataclass
 class LadderPlanner:
-    """Chooses the state of the ladder for each batch; `mixed`: the log is in Kafka."""
+    """Chooses the state of the ladder for each batch."""
 
-    client: "redis.Redis"
-    cluster: str
-    log: Log
-    mixed: bool = False
+    sources: ClusterSources
     _meter: ArrivalMeter = field(default_factory=ArrivalMeter)
     _totals: MixedTotals = field(default_factory=MixedTotals)
 
@@ -66,7 +62,7 @@ class LadderPlanner:
         ladder = planned.table.ladder
         if ladder is None and planned.before is None:
             return None
-        rows = newest_telemetry(self.client, self.cluster, RECENT_BATCHES)
+        rows = newest_telemetry(self.sources.client, self.sources.cluster, RECENT_BATCHES)
         appended = _NOTHING if ladder is None else self._appended(planned, ladder, rows)
         measured = BatchMeasures(
             appended,
@@ -99,14 +95,15 @@ class LadderPlanner:
     def _appended(
         self, planned: PlannedBatch, ladder: CompiledLadder, rows: list[dict[str, Any]]
     ) -> AppendedCounts:
-        if self.mixed:
-            total = planned.end.total + self.log.records_after(planned.position, planned.end)
-            unread = max(0, total - planned.position.total)
+        cluster, client, log = self.sources
+        start, end = planned.start.log, planned.end.log
+        if not isinstance(log, RedisLog):
+            total = end.total + log.records_after(start, end)
+            unread = max(0, total - start.total)
             return self._totals.appended(ladder.streams, total, unread, _records_read(rows))
-        position = planned.position.position
-        starts = {stream: planned.delayed.get(stream, position) for stream in ladder.streams}
-        counts = appended_records(self.client, self.cluster, starts)
-        counts |= {s: (t.total, t.unread) for s, t in planned.sources.items() if s in counts}
+        starts = {stream: start.of(stream) for stream in ladder.streams}
+        counts = appended_records(client, cluster, starts)
+        counts |= {s: (t.total, t.unread) for s, t in planned.arrivals.items() if s in counts}
         pairs = np.array([counts[stream] for stream in ladder.streams], np.float64)
         columns = pairs.reshape(-1, 2)
         return AppendedCounts(columns[:, 0], columns[:, 1])
@@ -126,13 +123,13 @@ class LadderPlanner:
         if row.get("batch") == planned.batch:
             read = row.get("newest", {})
             newest = {s: max(ms, read.get(str(s), ms)) for s, ms in state.newest.items()}
-        newest |= {s: t.newest_ms for s, t in planned.sources.items() if t.newest_ms is not None}
+        newest |= {s: t.newest_ms for s, t in planned.arrivals.items() if t.newest_ms is not None}
         missing = [stream for stream in streams if stream not in newest]
         if missing:
-            newest |= self.log.head(missing).newest
+            newest |= self.sources.log.head(missing).newest
         newest = {stream: newest[stream] for stream in streams if stream in newest}
         lateness = planned.table.lateness_ms
-        is_processed = not row.get("waiting", 0) and not planned.delayed
+        is_processed = not row.get("waiting", 0) and not planned.start.log.delayed
         return EventTimes(newest, {edge: lateness.get(edge, 0) for edge in edges}, is_processed)
 
 

@@ -1,1 +1,1 @@
-"""Sources besides the log of a cluster."""
+"""The sources of a cluster, its log among them: `cluster_sources.ClusterSources`."""

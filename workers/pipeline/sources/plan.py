@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from controlplane.wire.topics.base import TOPIC, StreamSource
+from controlplane.wire.topics.base import StreamSource
 from controlplane.wire.topics.cut import (
     PartitionPosition,
     SourceCut,
@@ -13,6 +13,7 @@ from controlplane.wire.topics.cut import (
     combined_ms,
 )
 from controlplane.wire.topics.places import place_of
+from controlplane.wire.topics.source import TopicSource
 
 # Messages of a batch while their size is unknown.
 FIRST_MESSAGES: Final = 1_000
@@ -163,12 +164,14 @@ def _kept(
 
     The consumer group has those of a batch before.
     """
-    servers, _, name = before.identity.partition("/")
-    own_servers, _, own_name = source.identity.partition("/")
-    if source.kind != TOPIC or servers != own_servers:
+    if not isinstance(source, TopicSource):
         return {}
-    known = {place_of(before.topics or (name,), n): p for n, p in before.partitions.items()}
-    places = {n: place_of(state.topics or (own_name,), n) for n in state.starts or ()}
+    names = state.topics or (source.name,)
+    former = tuple(name for name in names if source.identity_of(name) == before.identity)
+    if before.topics and before.identity.startswith(source.identity_of("")):
+        former = before.topics
+    known = {place_of(former, n): p for n, p in before.partitions.items()}
+    places = {n: place_of(names, n) for n in state.starts or ()}
     return {n: known[place] for n, place in places.items() if place in known}
 
 

@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from controlplane.wire.log.values import LogPosition, position_key
 from controlplane.wire.topics.cut import SourceCut
+from workers.pipeline.sources.cut import Cut, LogCut
 from workers.pipeline.split_nodes.grouping_states import StoredState, StoredStates
-from workers.pipeline.split_nodes.queues import NO_QUEUES, Queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +23,8 @@ class Offset:
     this batch, for import in the next one; None without. `clock_ms`: when the batch was planned, 0
     for never. `merge_pending`: partial results of this batch still have to be merged.
     `has_backlog`: a node had a backlog when the batch was planned. `restored`: the loss of Redis
-    (`wire.generation`) after which the rows of open windows were written again. `delayed`: the
-    position up to which a stream is read, for streams that are read less far than `position`;
-    `credit`: by split node (`queues.Queues`). `groupings`: states of key groupings
+    (`wire.generation`) after which the rows of open windows were written again. `delayed`,
+    `credit`: of the log's cut (`sources.cut.LogCut`). `groupings`: states of key groupings
     (`grouping_states.StoredState`), by query. `ladder`: the state of the ladder of drop rules
     (`shedding.choice.LadderState`), None without. `faults`: delay by node (`wire.node_faults`).
     `sources`: how far the sources are read (`wire.topics.cut.SourceCut`), by stream.
@@ -58,34 +56,12 @@ class Offset:
         return replace(self, groupings={str(q): list(state) for q, state in states.items()})
 
     @property
-    def queues(self) -> Queues:
-        """Return the queues of split nodes at the end of the batch."""
-        return Queues(
-            {int(stream): position for stream, position in self.delayed.items()},
-            {int(split): records for split, records in self.credit.items()},
-        )
-
-    @property
-    def cuts(self) -> dict[int, SourceCut]:
-        """Return how far the sources are read, by stream."""
-        return {int(stream): SourceCut.from_json(row) for stream, row in self.sources.items()}
-
-    def records_since(self, before: "Offset") -> int:
-        """Return how many records and messages lie between two offsets."""
-        cuts = before.cuts
-        read = sum(cut.records_since(cuts.get(stream)) for stream, cut in self.cuts.items())
-        return self.total - before.total + read
-
-    @property
-    def needed_position(self) -> LogPosition:
-        """Return the position of the log before which no stream has an unread record."""
-        first = min((self.position, *self.delayed.values()), key=position_key)
-        return LogPosition(first, self.total)
-
-    @property
-    def log_position(self) -> LogPosition:
-        """Return the position in the log."""
-        return LogPosition(self.position, self.total)
+    def cut(self) -> Cut:
+        """Return how far the log and the sources of streams are read."""
+        delayed = {int(stream): position for stream, position in self.delayed.items()}
+        credit = {int(split): records for split, records in self.credit.items()}
+        sources = {int(stream): SourceCut.from_json(row) for stream, row in self.sources.items()}
+        return Cut(LogCut(self.position, self.total, delayed, credit), sources)
 
     def to_json(self) -> dict[str, Any]:
         """Return the offset as Spark stores it."""
@@ -101,24 +77,24 @@ class Offset:
 
         The very next batch imports exported state, under the same version.
         """
-        moved = inputs.log_position.position != self.position or inputs.has_backlog
-        moved = moved or bool(self.delayed) or inputs.cuts != self.cuts
+        log = inputs.cut.log
+        moved = bool(self.delayed) or inputs.has_backlog or inputs.cut != self.cut
         following = replace(
             self,
             batch=self.batch + 1,
-            position=inputs.log_position.position,
-            total=inputs.log_position.total,
+            position=log.position,
+            total=log.total,
             export_version=None,
             clock_ms=max(inputs.now_ms, self.clock_ms),
             merge_pending=inputs.has_aggregators,
             has_backlog=inputs.has_backlog,
             groupings={},
             restored=inputs.restored,
-            delayed={str(stream): place for stream, place in inputs.queues.delayed.items()},
-            credit={str(split): records for split, records in inputs.queues.credit.items()},
+            delayed={str(stream): place for stream, place in log.delayed.items()},
+            credit={str(split): records for split, records in log.credit.items()},
             ladder=inputs.ladder,
             faults={str(node): delay for node, delay in inputs.faults.items()},
-            sources={str(stream): cut.to_json() for stream, cut in inputs.cuts.items()},
+            sources={str(stream): cut.to_json() for stream, cut in inputs.cut.sources.items()},
         )
         if self.export_version is not None:
             return following
@@ -134,21 +110,18 @@ class Offset:
 class BatchInputs:
     """The inputs for the planning of a batch.
 
-    `log_position`: the end of the batch in the log; `version`: the newest routing;
-    `export_version`: the version before, if tasks export their state; `has_backlog`: a node has a
-    backlog; `has_aggregators`: the table has an aggregator node; `restored`: the newest loss of
-    Redis; `queues`: of split nodes at the end of the batch; `ladder`: the state for the batch;
-    `faults`: delay by node; `cuts`: of sources at the end of the batch, by stream.
+    `cut`: at the end of the batch; `version`: the newest routing; `export_version`: the version
+    before, if tasks export their state; `has_backlog`: a node has a backlog; `has_aggregators`: the
+    table has an aggregator node; `restored`: the newest loss of Redis; `ladder`: the state for the
+    batch; `faults`: delay by node.
     """
 
-    log_position: LogPosition
+    cut: Cut
     version: int
     now_ms: int
     export_version: int | None = None
     has_backlog: bool = False
     has_aggregators: bool = False
     restored: int = 0
-    queues: Queues = NO_QUEUES
     ladder: Mapping[str, Any] | None = None
     faults: Mapping[int, int] = field(default_factory=dict)
-    cuts: Mapping[int, SourceCut] = field(default_factory=dict)

@@ -1,16 +1,15 @@
-"""The input of one split node in one batch: what it reads of the log, and of sources."""
+"""The input of one split node in one batch."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql.datasource import InputPartition
 
-from controlplane.wire.log.values import Log, LogEntry, StreamBacklog
 from controlplane.wire.topics.cut import SourceCut
 from workers.pipeline.exchange.envelope import BatchHeader
 from workers.pipeline.routing.compiled_table import CompiledTable
-from workers.pipeline.sources.plan import SourceRanges
+from workers.pipeline.sources.cluster_sources import SplitRanges
 from workers.pipeline.split_nodes.grouping_states import StoredStates
 
 
@@ -18,40 +17,12 @@ from workers.pipeline.split_nodes.grouping_states import StoredStates
 class SplitPartition(InputPartition):
     """The input of one split node in one batch, and the header for the nodes.
 
-    `start`, `end`: the positions between which it reads its streams; `starts`, `ends`: those of
-    delayed streams. `states`: of key groupings. `sources`: what it reads of sources; `behind`: what
-    is then unread of the sources whose streams are assigned to it.
+    `ranges`: what it reads of all sources; `states`: of key groupings.
     """
 
     header: BatchHeader
-    start: str
-    end: str
+    ranges: SplitRanges
     states: StoredStates
-    skipped: bool = False
-    starts: Mapping[int, str] = field(default_factory=dict)
-    ends: Mapping[int, str] = field(default_factory=dict)
-    sources: Sequence[SourceRanges] = ()
-    behind: Mapping[int, StreamBacklog] = field(default_factory=dict)
-
-    def ranges(self, streams: Sequence[int]) -> dict[tuple[str, str], list[int]]:
-        """Return the streams that are read from the same position to the same other one."""
-        result: dict[tuple[str, str], list[int]] = {}
-        for stream in streams:
-            end = self.ends.get(stream, self.end)
-            start = end if self.skipped else self.starts.get(stream, self.start)
-            result.setdefault((start, end), []).append(stream)
-        return result
-
-    def read_log(
-        self, log: Log, streams: Sequence[int]
-    ) -> tuple[dict[int, list[LogEntry]], dict[int, StreamBacklog]]:
-        """Return the entries of the batch, and what is unread after them, by stream."""
-        entries, behind = dict[int, list[LogEntry]](), dict[int, StreamBacklog]()
-        for (start, end), group in self.ranges(streams).items():
-            if start != end:
-                entries |= log.read_streams(group, start, end)
-            behind |= log.behind(group, end)
-        return entries, {**behind, **self.behind}
 
 
 # One task reads a batch of at most so many records: a second one costs more than both read.
@@ -73,7 +44,7 @@ def grouped(
     Sources are read in parallel, and so is a batch that has failed: one of its split nodes may end
     the task.
     """
-    has_sources = any(part.sources or part.header.attempt > 1 for part in parts)
+    has_sources = any(part.ranges.sources or part.header.attempt > 1 for part in parts)
     is_light = records <= LIGHT_RECORDS and len(parts) > 1 and not has_sources
     return [SplitGroup(parts)] if is_light else parts
 

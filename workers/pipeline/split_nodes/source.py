@@ -20,10 +20,7 @@ from controlplane.wire import attempts, node_faults
 from controlplane.wire.errors import RoutingMissing
 from controlplane.wire.generation import read_generation
 from controlplane.wire.limits import limit_memory
-from controlplane.wire.log.queued import unread_entries
-from controlplane.wire.log.values import Log, LogPosition
 from controlplane.wire.routing.publication import latest_version, trim
-from controlplane.wire.topics.cut import SourceCut
 from workers.pipeline.checkpoints.bootstrap import (
     first_batch,
     first_cuts,
@@ -44,12 +41,8 @@ from workers.pipeline.routing.key_grouping import NodeLoads
 from workers.pipeline.shedding.choice import LadderState, header_of, kept_of_streams
 from workers.pipeline.shedding.drops import LadderDrops
 from workers.pipeline.shedding.planning import LadderPlanner, PlannedBatch
-from workers.pipeline.sources.cluster_sources import (
-    cuts_after,
-    parts_by_split,
-    planner_of,
-    read_sources,
-)
+from workers.pipeline.sources.cluster_sources import ClusterSources
+from workers.pipeline.sources.cut import Cut
 from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, process_id, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES, BatchLoad, record_limit
@@ -64,7 +57,6 @@ from workers.pipeline.split_nodes.key_sampling import KeySampler
 from workers.pipeline.split_nodes.offset import BatchInputs, Offset
 from workers.pipeline.split_nodes.partition import SplitPartition, grouped, open_splits, parts_of
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer
-from workers.pipeline.split_nodes.queues import Queues, queues_after
 
 logger = logging.getLogger("weir.pipeline")
 
@@ -122,7 +114,7 @@ class LogReader(DataSourceStreamReader):
         if self.seed:
             return Offset.from_json(json.loads(self.seed)).to_json()
         client = client_of(self.redis_url)
-        log_position = first_position(client, self.cluster, self._log())
+        log_position = first_position(client, self.cluster, self._sources().log)
         version = latest_version(client, self.cluster) or 0
         batch = first_batch(client, self.cluster)
         return Offset(
@@ -147,42 +139,29 @@ class LogReader(DataSourceStreamReader):
         # The batch after the last one with a fault takes the backlog of a lost node.
         if (table is not None and table.needs_feedback) or faults or offset.faults:
             feedback = read_load_feedback(client, self.cluster)
-        log_position, now_ms, records = offset.log_position, clock_ms(), 0
+        before, now_ms, records = offset.cut, max(clock_ms(), offset.clock_ms), 0
         if feedback.waiting < MAX_BACKLOG:
             records = self._record_limit(offset.version, table)
-            log_position = self._log().position_after(offset.log_position, records, self.max_bytes)
-        # Half of a batch at least is left to sources.
-        left = max(records // 2, records - (log_position.total - offset.total))
-        ladder = self._ladder_state(offset, log_position, table, feedback.loads, now_ms)
+        sources = self._sources()
+        cut = sources.next_cut(before, offset.batch, table, now_ms, records, self.max_bytes)
+        ladder = self._ladder_state(offset, before, cut, table, feedback.loads, now_ms)
+        elapsed_ms = now_ms - offset.clock_ms if offset.clock_ms else None
+        kept = {} if table is None else kept_of_streams(ladder, table)
         inputs = BatchInputs(
-            log_position,
+            sources.delayed(before, cut, table, elapsed_ms, self.max_records, kept),
             version,
             now_ms=now_ms,
             export_version=export_version,
             has_backlog=feedback.waiting > 0,
             has_aggregators=table is not None and table.has_aggregators,
             restored=read_generation(client, self.cluster).restored,
-            queues=self._queues(offset, table, log_position, ladder),
             ladder=None if ladder is None else ladder.to_json(),
             faults=faults,
-            cuts=self._cuts(offset, table, left, now_ms),
         )
         following = offset.next(inputs)
         if following != offset:
             following = following.with_states(self._states(offset, following, feedback.loads))
         return following.to_json()
-
-    def _cuts(
-        self, offset: Offset, table: CompiledTable | None, records: int, now_ms: int
-    ) -> dict[int, SourceCut]:
-        """Return how far the sources are read after the next batch."""
-        if table is None or not (table.table.sources or offset.sources):
-            return offset.cuts
-        client = client_of(self.redis_url)
-        before = cuts_after(client, self.cluster, offset.cuts, offset.batch)
-        clock = max(now_ms, offset.clock_ms)
-        planner = planner_of(self.cluster)
-        return planner.next_cuts(client, before, table, clock, records, self.max_bytes)
 
     def _states(self, offset: Offset, following: Offset, loads: NodeLoads) -> StoredStates:
         """Return the states of key groupings from which the next batch is routed."""
@@ -202,18 +181,18 @@ class LogReader(DataSourceStreamReader):
 
     @cached_property
     def _ladder_planner(self) -> LadderPlanner:
-        client = client_of(self.redis_url)
-        return LadderPlanner(client, self.cluster, self._log(), mixed=bool(self.log_url))
+        return LadderPlanner(self._sources())
 
     def _ladder_state(
         self,
         offset: Offset,
-        end: LogPosition,
+        start: Cut,
+        end: Cut,
         table: CompiledTable | None,
         nodes: NodeLoads,
         now_ms: int,
     ) -> LadderState | None:
-        """Return the state of the ladder for the batch up to `end`; as before without a table."""
+        """Return the state of the ladder for the next batch; as before without a table."""
         before = None if offset.ladder is None else LadderState.from_json(offset.ladder)
         if table is None or (before is None and table.ladder is None):
             return before
@@ -221,32 +200,9 @@ class LogReader(DataSourceStreamReader):
         former = None if known is None else known.ladder
         return self._ladder_planner.next_state(
             PlannedBatch(
-                offset.batch, offset.log_position, end, offset.queues.delayed, before, former,
-                table, nodes, offset.clock_ms, max(now_ms, offset.clock_ms),
-                planner_of(self.cluster).arrivals(offset.cuts),
+                offset.batch, start, end, before, former, table, nodes, offset.clock_ms, now_ms,
+                self._sources().arrivals(start),
             )
-        )  # fmt: skip
-
-    def _queues(
-        self,
-        offset: Offset,
-        table: CompiledTable | None,
-        end: LogPosition,
-        ladder: LadderState | None,
-    ) -> Queues:
-        """Return the queues of split nodes after the batch; none for a log in Kafka.
-
-        A message of Kafka has the records of all streams: reading a part of them is not cheaper.
-        """
-        if table is None or self.log_url:
-            return Queues()
-        client = client_of(self.redis_url)
-        elapsed_ms = max(0, clock_ms() - offset.clock_ms) if offset.clock_ms else None
-        return queues_after(
-            offset.queues, offset.position, table.table,
-            lambda starts, most: unread_entries(client, self.cluster, starts, end.position, most),
-            elapsed_ms,
-            self.max_records, kept_of_streams(ladder, table),
         )  # fmt: skip
 
     def _record_limit(self, before: int, table: CompiledTable | None) -> int:
@@ -257,8 +213,9 @@ class LogReader(DataSourceStreamReader):
             more = len(table.table.queries) / max(1, len(old.table.queries))
         return record_limit(loads, self.budget, self.max_records, more)
 
-    def _log(self) -> Log:
-        return log_of(self.log_url, self.redis_url, self.cluster)
+    def _sources(self) -> ClusterSources:
+        log = log_of(self.log_url, self.redis_url, self.cluster)
+        return ClusterSources(self.cluster, client_of(self.redis_url), log)
 
     def _table(self, version: int, export_version: int | None = None) -> CompiledTable | None:
         """Return a routing table (of the batch that leads to it), None if Redis has lost it."""
@@ -289,38 +246,32 @@ class LogReader(DataSourceStreamReader):
         clock = stop.clock_ms, stop.clock_ms - begin.clock_ms if begin.clock_ms else None
         plan = stop.batch, stop.version, stop.export_version, begin.export_version
         nodes = self._nodes_in(stop.version, stop.export_version, begin.export_version)
-        attempt, skipped = self._attempt(begin, stop)
-        before, after = begin.queues.delayed, stop.queues.delayed
-        first = stop.position if skipped else begin.position
-        table = self._batch_table(stop)
-        cuts = stop.cuts
-        splits = open_splits(table, self.splits, cuts)
-        active = *after, *(stream for stream, cut in cuts.items() if cut.is_active)
-        sources = parts_by_split(self.cluster, begin.cuts, cuts, table, splits,
-                                 is_skipped=skipped, attempt=attempt)  # fmt: skip
-        behind = planner_of(self.cluster).behind(cuts, stop.clock_ms)
-        own = {} if table is None else table.table.splits
+        records = stop.cut.records_since(begin.cut)
+        attempt, skipped = self._attempt(begin, stop, records)
+        table, cut = self._batch_table(stop), stop.cut
+        splits = open_splits(table, self.splits, cut.sources)
+        ranges = self._sources().ranges(begin.cut, cut, table, splits, stop.clock_ms,
+                                        is_skipped=skipped, attempt=attempt)  # fmt: skip
         parts = [
             SplitPartition(
                 BatchHeader(
                     *plan, *clock, stop.has_backlog, split, nodes,
-                    stop.restored != begin.restored, attempt, active, header_of(stop.ladder),
+                    stop.restored != begin.restored, attempt, cut.active, header_of(stop.ladder),
                     stop.faults,
                 ),
-                first, stop.position, stop.states, skipped, before, after, sources[split],
-                {stream: b for stream, b in behind.items() if own.get(stream) == split},
+                ranges[split], stop.states,
             )
             for split in splits
         ]  # fmt: skip
-        return grouped(parts, stop.records_since(begin))
+        return grouped(parts, records)
 
-    def _attempt(self, begin: Offset, stop: Offset) -> tuple[int, bool]:
+    def _attempt(self, begin: Offset, stop: Offset, records: int) -> tuple[int, bool]:
         """Count an attempt at a batch; return how many there were, and whether it is skipped."""
         client = client_of(self.redis_url)
         # A batch that runs again is not planned again.
         check_batch(client, self.cluster, begin)
         plan = attempts.BatchAttempt(
-            stop.batch, 0, begin.position, stop.position, stop.records_since(begin), stop.version,
+            stop.batch, 0, begin.position, stop.position, records, stop.version,
             -1 if stop.export_version is None else stop.export_version,
             -1 if begin.export_version is None else begin.export_version,
         )  # fmt: skip
@@ -355,23 +306,17 @@ class LogReader(DataSourceStreamReader):
         header, started = partition.header.of_task(), time.perf_counter()
         versions = header.export_version, header.version
         table = tables_of(self.redis_url, self.cluster).of_batch(*versions)
-        streams = table.streams_of_split(header.split)
         drops, dead = LadderDrops.of(header.ladder, table.ladder), DeadLetterBuffer()
-        entries, behind = partition.read_log(self._log(), streams)
-        parts, clock = partition.sources, header.clock_ms
-        entries, sources = read_sources(parts, entries, table, drops, clock, dead)
+        entries, read = self._sources().read(
+            partition.ranges, header.split, table, drops, header.clock_ms, dead
+        )
         source = {
-            "start": partition.start,
-            "end": partition.end,
+            **read,
             **source_report(header.split, entries, table),
-            "behind": behind,
-            "sources": sources,
             "read_ms": clock_ms(),
-            "delayed": {s: place for s, place in partition.ends.items() if s in streams},
             "clock_ms": header.clock_ms,
             "elapsed_ms": header.elapsed_ms,
             "capacity": table.table.split_capacity if table.table.split_emulated else None,
-            **({"skipped": True} if partition.skipped else {}),
             **({} if header.ladder is None else {"ladder": header.ladder[:2]}),
         }
         probe_first = header.attempt > attempts.FAILURES
@@ -392,8 +337,7 @@ class LogReader(DataSourceStreamReader):
     def commit(self, end: dict[str, Any]) -> None:
         """Release the log, routing and states that no replay needs."""
         offset = Offset.from_json(end)
-        self._log().mark_committed(offset.needed_position)
-        planner_of(self.cluster).commit(offset.cuts)
+        self._sources().commit(offset.cut)
         client = client_of(self.redis_url)
         trim(client, self.cluster, offset.version)
         task_states.forget(client, self.cluster, offset.batch)

@@ -9,7 +9,10 @@ import pytest
 from algorithms.admission.strategies import Profile
 from controlplane.access.roles import Actor
 from controlplane.catalog.split_reading import reading_of
+from controlplane.catalog.streams import StreamFilters, streams_listing
+from controlplane.clusters.scenarios.disturbed_loads import grown_stream
 from controlplane.connections import redis_client
+from controlplane.explain import explain, parse_subject
 from controlplane.models import Cluster, Proposal, Redirection, Stream
 from controlplane.planners.admission import problem as admission
 from controlplane.planners.admission.inputs import AdmissionInput, AdmittedStream
@@ -23,6 +26,7 @@ from controlplane.proposals import computation, decisions, requests
 from controlplane.proposals.executions import control
 from controlplane.topology.rows import current_table
 from controlplane.topology.split_nodes import redirect, set_split_capacity
+from controlplane.topology.streams import StreamSpec, register
 from controlplane.watch import watch_cluster
 from controlplane.wire.routing.actions import TableDraft
 from controlplane.wire.routing.cluster_actions import AssignPartition, SetSplitCount
@@ -31,6 +35,7 @@ from tests.support.admission import arrived
 from tests.support.cluster import replayed_table
 from tests.support.execution import carried_out
 from tests.support.partitions import with_partitions
+from tests.support.schemas import REPORTS
 from tests.support.watching import measured, newest
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -103,6 +108,22 @@ def test_split_nodes_and_the_report_count_what_each_one_reads(stream: Stream) ->
     assert max(item.after for item in report.splits) <= 100
 
 
+@pytest.mark.parametrize("partition", [0, None])
+def test_a_further_split_node_reads_what_is_redirected_to_it_only(
+    operator: Actor, stream: Stream, partition: int | None
+) -> None:
+    """Though the round-robin of the others changes with the number of split nodes."""
+    other = stream.cluster.streams.get(name="s1")
+    with_partitions(other, RATES)
+    before, others = splits_of(stream), splits_of(other)
+    redirect(operator, stream, 4, partition=partition)
+    assert splits_of(other) == others
+    if partition is None:
+        assert splits_of(stream) == {0: 4, 1: 0, 2: 1, 3: 2}
+    else:
+        assert splits_of(stream) == before | {0: 4}
+
+
 def test_an_approved_plan_redirects_partitions_and_a_rollback_restores_them(
     operator: Actor, approver: Actor, stream: Stream
 ) -> None:
@@ -148,6 +169,28 @@ def test_an_excluded_stream_keeps_its_partitions(
     stream.cluster.refresh_from_db()
     assert stream.cluster.splits > 2
     assert splits_of(stream) == before
+
+
+def test_every_split_node_that_reads_a_source_counts(
+    operator: Actor, stream: Stream, now: datetime
+) -> None:
+    """In lists, explanations and scenarios, and for a new stream: sources are read by all."""
+    cluster = stream.cluster
+    measured(cluster, now, split_utilisation=[0.2, 0.6], split_latency=[10.0, 30.0])
+    rows = {row.stream.name: row for row in streams_listing(cluster, StreamFilters()).page.rows}
+    assert (rows["s0"].splits, rows["s0"].split_latency_ms) == ([0, 1], 30.0)
+    assert {tuple(row.splits) for name, row in rows.items() if name != "s0"} == {(1,)}
+    for filters, names in ((StreamFilters(split=0), ["s0"]), (StreamFilters(split=1), [*rows])):
+        found = streams_listing(cluster, filters).page.rows
+        assert [row.stream.name for row in found] == names
+    report = explain(cluster, parse_subject("stream:s0"), now)
+    facts = {fact.name: fact.value for fact in report.facts}
+    assert facts["split_node"] == 1.0
+    assert facts["split_utilisation"] == pytest.approx(0.6)
+    Stream.objects.filter(pk=stream.pk).update(rate=150.0)
+    assert grown_stream(cluster).name == "s0"
+    (new,) = register(operator, cluster, [StreamSpec("fresh", schema=REPORTS.to_json())])
+    assert new.split == 0, "that of s0, which all read"
 
 
 def test_parts_are_equal_until_records_arrive_and_unknown_without_redis(stream: Stream) -> None:

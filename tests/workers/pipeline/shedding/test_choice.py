@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.wire.log.values import LogPosition
 from controlplane.wire.routing.cluster_actions import SetLadder
 from controlplane.wire.routing.compiled_ladder import compiled_ladder
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
@@ -26,6 +25,7 @@ from workers.pipeline.shedding.choice import (
     next_ladder_state,
 )
 from workers.pipeline.shedding.window_steps import WINDOW_SEED, EventTimes
+from workers.pipeline.sources.cut import Cut, LogCut
 from workers.pipeline.split_nodes.offset import BatchInputs, Offset
 
 # 100 records/s of stream 1 are all of node 0's time; kept parts 1/2, 1/4, 0.
@@ -52,7 +52,7 @@ def measured(
 
 def test_the_state_comes_back_from_the_offset() -> None:
     begin = Offset(batch=4, position="100-0", total=50, version=3, clock_ms=900)
-    inputs = BatchInputs(LogPosition("101-0", 60), 3, 1_000, ladder=STATE.to_json())
+    inputs = BatchInputs(Cut(LogCut("101-0", 60)), 3, 1_000, ladder=STATE.to_json())
     offset = Offset.from_json(json.loads(json.dumps(begin.next(inputs).to_json())))
     assert offset == begin.next(inputs)
     assert offset.ladder is not None

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from controlplane.wire.producer import Producer
 from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.schema import ColumnSpec, StreamSchema
@@ -23,7 +24,16 @@ from controlplane.wire.topics.base import StreamSource
 from controlplane.wire.topics.source import TopicSource
 from tests.support.object_store import BUCKET, REGION, ObjectStore
 from tests.support.whole_results import read_windows
-from tests.workers.pipeline.sources.sales import HOUR_MS, QUERY, REVENUE, SALES, START_MS, Messages
+from tests.workers.pipeline.sources.sales import (
+    HOUR_MS,
+    OTHER,
+    QUERY,
+    REVENUE,
+    SALES,
+    START_MS,
+    STREAM,
+    Messages,
+)
 from workers.pipeline.sources.generator.latest import ends_at
 from workers.pipeline.sources.generator.read import chunk_of
 
@@ -43,8 +53,8 @@ class Feed(Protocol):
         ...
 
     @property
-    def source(self) -> StreamSource:
-        """Return the declaration."""
+    def source(self) -> StreamSource | None:
+        """Return the declaration, None for the log."""
         ...
 
     def send(self, count: int) -> None:
@@ -192,25 +202,19 @@ class GeneratorFeed:
                        "channel, count(*), sum(price), max(auction)", "date_time")  # fmt: skip
 
 
-class FilesFeed:
-    """Sales in files of one format, two of which are read at once; some rows are unreadable."""
+class SalesRows:
+    """Sales up to 100 s out of order, some unreadable."""
 
     schema, query = SALES, REVENUE
+    faulty = 0.05
 
-    def __init__(self, folder: Path, kind: str, seed: int) -> None:
-        self.folder, self.kind = folder / "in", kind
-        self.folder.mkdir()
+    def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
-        self.source = FileSource(
-            f"file://{self.folder}", f"*.{kind}", kind, metadata={"part": "row"}, partitions=2,
-            settle_s=0,
-        )  # fmt: skip
         self.sent: list[dict[str, Any]] = []
-        self.bad = self.files = 0
-        self.clock = START_MS
+        self.bad, self.clock = 0, START_MS
 
-    def send(self, count: int) -> None:
-        """Add a file, which nobody sees before it is whole."""
+    def rows(self, count: int) -> list[dict[str, Any]]:
+        """Return the next rows."""
         rows = []
         for _ in range(count):
             self.clock += int(self.rng.integers(0, 100_000))
@@ -220,20 +224,13 @@ class FilesFeed:
                 "amount": f"{int(self.rng.integers(-500, 99_999)) / 100:.2f}",
                 "items": int(self.rng.integers(0, 50)),
             }  # fmt: skip
-            if self.rng.random() < 0.05:
+            if self.rng.random() < self.faulty:
                 self.bad += 1
                 row["at"] = None
             else:
                 self.sent.append(row)
             rows.append(row)
-        path = self.folder / self.name(int(self.rng.integers(1 << 30)))
-        self.files += 1
-        write_rows(rows, self.folder / "_part", self.kind)
-        (self.folder / "_part").rename(path)
-
-    def name(self, number: int) -> str:
-        """Return the name of the next file; names do not grow."""
-        return f"{number}-{self.files}.{self.kind}"
+        return rows
 
     def total(self) -> int:
         """Return how many rows there are."""
@@ -246,6 +243,50 @@ class FilesFeed:
         return grouped(table.set_column(0, "at", times),
                        "country, count(*), sum(CAST(amount AS DECIMAL(12, 2))), max(items)",
                        "at")  # fmt: skip
+
+
+class LogFeed(SalesRows):
+    """Sales in the log of the cluster, whose appends have records of a second stream, too."""
+
+    source, faulty = None, 0.0
+
+    def __init__(self, url: str, seed: int) -> None:
+        super().__init__(seed)
+        self.producer = Producer(url, "c", schemas={STREAM: SALES, OTHER: SALES})
+
+    def send(self, count: int) -> None:
+        """Append records."""
+        rows = self.rows(count)
+        self.producer.append({STREAM: rows, OTHER: rows})
+
+    def total(self) -> int:
+        """Return how many records the log has."""
+        return 2 * len(self.sent)
+
+
+class FilesFeed(SalesRows):
+    """Sales in files of one format, two of which are read at once; some rows are unreadable."""
+
+    def __init__(self, folder: Path, kind: str, seed: int) -> None:
+        super().__init__(seed)
+        self.folder, self.kind, self.files = folder / "in", kind, 0
+        self.folder.mkdir()
+        self.source = FileSource(
+            f"file://{self.folder}", f"*.{kind}", kind, metadata={"part": "row"}, partitions=2,
+            settle_s=0,
+        )  # fmt: skip
+
+    def send(self, count: int) -> None:
+        """Add a file, which nobody sees before it is whole."""
+        rows = self.rows(count)
+        path = self.folder / self.name(int(self.rng.integers(1 << 30)))
+        self.files += 1
+        write_rows(rows, self.folder / "_part", self.kind)
+        (self.folder / "_part").rename(path)
+
+    def name(self, number: int) -> str:
+        """Return the name of the next file; names do not grow."""
+        return f"{number}-{self.files}.{self.kind}"
 
 
 class StoreFeed(FilesFeed):

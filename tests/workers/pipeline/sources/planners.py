@@ -1,6 +1,6 @@
 """The planners of sources in this process, whose threads outlive a pipeline."""
 
-from workers.pipeline.sources.cluster_sources import planner_of
+from workers.pipeline.sources.planner import planner_of
 
 _CLUSTERS = ("c", "d")
 

@@ -34,7 +34,7 @@ REVENUE: Final = QueryText(
     window_s=3600,
 )
 REVENUE_TEXT: Final = json.dumps(REVENUE.to_json())
-STREAM, QUERY = 7, 5
+STREAM, OTHER, QUERY = 7, 8, 5
 START_MS: Final = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp() * 1000)
 HOUR_MS: Final = 3_600_000
 UNREADABLE: Final = (b'{"at": "yesterday"}', b"\xff")

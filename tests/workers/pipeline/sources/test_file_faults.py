@@ -33,7 +33,6 @@ from tests.workers.pipeline.sources.test_files import (
     read_until,
     total,
 )
-from workers.pipeline.sources.cluster_sources import planner_of
 from workers.pipeline.sources.entries import LostRecords
 from workers.pipeline.sources.files import latest, store
 from workers.pipeline.sources.files.index import FileIndex, IndexedFile
@@ -42,6 +41,7 @@ from workers.pipeline.sources.files.read import read_ranges
 from workers.pipeline.sources.files.scan import STEP, scan
 from workers.pipeline.sources.files.store import FileStore, FileStream, StoreUnavailable
 from workers.pipeline.sources.plan import PartitionRange, SourceRanges
+from workers.pipeline.sources.planner import planner_of
 from workers.pipeline.split_nodes import source as source_module
 
 __all__ = ["feed", "listed", "pipeline"]

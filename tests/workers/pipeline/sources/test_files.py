@@ -188,7 +188,7 @@ def test_a_plan_asks_the_index_once_for_all_split_nodes(
         patch.setattr(FileIndex, "overlapping", counted)
         parts = pipeline.reader.partitions(begin, end)
     assert asked == [2]
-    given = [list(topic.details) for part in parts for topic in vars(part)["sources"]]
+    given = [list(topic.details) for part in parts for topic in vars(part)["ranges"].sources]
     assert sorted(given) == [[0], [1]]
 
 

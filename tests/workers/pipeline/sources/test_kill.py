@@ -62,9 +62,11 @@ def test_a_killed_driver_counts_every_record_once(
 
     A topic of a pattern is created while the driver is away.
     """
+    source = feed.source
+    assert source is not None
     actions: tuple[Action, ...] = (
         *(AssignStream(STREAM + n, n) for n in range(2)), SetSchema(STREAM, feed.schema),
-        SetSchema(STREAM + 1, feed.schema), SetSource(STREAM, feed.source),
+        SetSchema(STREAM + 1, feed.schema), SetSource(STREAM, source),
         AddQuery(QUERY, 0, 1, (STREAM,), json.dumps(feed.query.to_json())),
     )  # fmt: skip
     publish(redis_client, "k", RoutingDelta(1, actions))

@@ -1,5 +1,6 @@
 """Cuts of a topic: the watermark of its partitions, and what a batch takes of each."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -7,17 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from controlplane.wire.log.values import START
 from controlplane.wire.routing.cluster_actions import AssignPartition
 from controlplane.wire.routing.table import RoutingDelta, RoutingTable
 from controlplane.wire.topics.cut import PartitionPosition, SourceCut, combined_ms
 from controlplane.wire.topics.places import STRIDE, Place, numbers_of
 from controlplane.wire.topics.source import TopicSource
 from workers.pipeline.routing.compiled_table import CompiledTable
-from workers.pipeline.sources import cluster_sources
-from workers.pipeline.sources.cluster_sources import SourcePlanner, parts_by_split
+from workers.pipeline.sources import planner as planning
+from workers.pipeline.sources.cluster_sources import ClusterSources
+from workers.pipeline.sources.cut import Cut, LogCut
 from workers.pipeline.sources.lag import backlog_of, status_of
 from workers.pipeline.sources.plan import (
     PartitionState,
+    SourceRanges,
     SourceState,
     message_limit,
     next_cut,
@@ -26,6 +30,7 @@ from workers.pipeline.sources.plan import (
     shares,
     waiting_cut,
 )
+from workers.pipeline.sources.planner import SourcePlanner
 from workers.pipeline.split_nodes.partition import open_splits
 
 SOURCE = TopicSource("broker:9092", "orders")
@@ -116,7 +121,7 @@ def test_the_count_of_arrivals_never_falls_and_has_each_record_once(
     watcher: Any = SimpleNamespace(answer=SourceState())
     watcher.state = lambda: watcher.answer
     latest = SimpleNamespace(WATCHER=lambda *_: watcher)
-    monkeypatch.setattr(cluster_sources, "module_of", lambda source, name: latest)
+    monkeypatch.setattr(planning, "module_of", lambda source, name: latest)
     planner, cut = SourcePlanner("c"), SourceCut(SOURCE.identity)
     planner._watcher(7, SOURCE, None)
     totals = []
@@ -135,7 +140,7 @@ def test_arrivals_of_a_partition_count_half_after_a_minute(
     watcher: Any = SimpleNamespace(answer=None, close=lambda: None)
     watcher.state = lambda: watcher.answer
     latest = SimpleNamespace(WATCHER=lambda *_: watcher)
-    monkeypatch.setattr(cluster_sources, "module_of", lambda source, name: latest)
+    monkeypatch.setattr(planning, "module_of", lambda source, name: latest)
     planner = SourcePlanner("c")
     planner._watcher(7, SOURCE, None)
     found = []
@@ -209,6 +214,19 @@ def test_a_partition_whose_messages_are_gone_stops_or_is_skipped_as_declared(
     assert row["lost"] == (2 if state is PartitionState.LOST else 0)
 
 
+def ranges_of(
+    before: SourceCut, end: SourceCut, table: CompiledTable, splits: Sequence[int],
+    *, is_skipped: bool = False,
+) -> dict[int, list[SourceRanges]]:  # fmt: skip
+    """Return what split nodes read of the source of stream 7."""
+    log: Any = None
+    first, last = (Cut(LogCut(START, 0), {7: cut}) for cut in (before, end))
+    ranges = ClusterSources("c", log, log).ranges(
+        first, last, table, splits, 0, is_skipped=is_skipped, attempt=1
+    )
+    return {split: own.sources for split, own in ranges.items()}
+
+
 def test_a_source_that_waits_stays_but_behind_what_is_gone() -> None:
     """Also behind one that was created again; what it passes is no batch's."""
     ends = SourceState({0: (100, 200)})
@@ -219,7 +237,7 @@ def test_a_source_that_waits_stays_but_behind_what_is_gone() -> None:
         rows = status_of(waiting, ends, 9, is_waiting=True)["partitions"]
         assert {row["unread"] for row in rows} == {0}
         table = CompiledTable(RoutingTable(sources={7: SOURCE}, splits={7: 0}))
-        (part,) = parts_by_split("c", {7: cut}, {7: waiting}, table, [0])[0]
+        (part,) = ranges_of(cut, waiting, table, [0])[0]
         assert (part.ranges, part.cut) == ([], waiting.to_json())
 
 
@@ -240,12 +258,12 @@ def test_partitions_go_round_all_split_nodes_but_those_that_are_assigned() -> No
     ):  # fmt: skip
         compiled, first = CompiledTable(RoutingTable.from_json(table.to_json())), table.splits[7]
         splits = open_splits(compiled, 9, {7: end, 8: end})
-        every = parts_by_split("c", {7: before}, {7: end}, compiled, splits)
+        every = ranges_of(before, end, compiled, splits)
         parts = {split: part for split, own in every.items() for part in own}
         assert {s: [i.partition for i in part.ranges] for s, part in parts.items()} == wanted
         assert [s for s, part in parts.items() if part.is_marked] == [first]
         assert [s for s, part in parts.items() if part.cut is not None] == [first]
-        skipped = parts_by_split("c", {7: before}, {7: end}, compiled, splits, is_skipped=True)
+        skipped = ranges_of(before, end, compiled, splits, is_skipped=True)
         assert {s: [p.ranges for p in own] for s, own in skipped.items() if own} == {first: [[]]}
 
 

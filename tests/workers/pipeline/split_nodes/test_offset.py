@@ -3,12 +3,12 @@
 import json
 
 from controlplane.wire.log.values import LogPosition
+from workers.pipeline.sources.cut import Cut, LogCut
 from workers.pipeline.split_nodes.grouping_states import StoredState
 from workers.pipeline.split_nodes.offset import BatchInputs, Offset
-from workers.pipeline.split_nodes.queues import Queues
 
 OFFSET = Offset(batch=4, position="100-0", total=50, version=3, clock_ms=900)
-HERE, FURTHER = LogPosition("100-0", 50), LogPosition("101-0", 60)
+HERE, FURTHER = Cut(LogCut("100-0", 50)), Cut(LogCut("101-0", 60))
 
 
 def test_nothing_new_is_no_batch() -> None:
@@ -74,12 +74,12 @@ def test_a_loss_of_redis_makes_one_batch_that_republishes() -> None:
 
 def test_delayed_streams_make_the_next_batch_and_hold_back_what_the_log_forgets() -> None:
     """Until no stream has unread records; the offset has both the places and the credits."""
-    queues = Queues({7: "98-1", 9: "99-0"}, {2: 12.5})
-    delayed = OFFSET.next(BatchInputs(FURTHER, 3, 1_000, queues=queues))
-    assert delayed.queues == queues
-    assert delayed.needed_position == LogPosition("98-1", 60)
+    cut = Cut(LogCut("101-0", 60, {7: "98-1", 9: "99-0"}, {2: 12.5}))
+    delayed = OFFSET.next(BatchInputs(cut, 3, 1_000))
+    assert delayed.cut == cut
+    assert delayed.cut.log.needed == LogPosition("98-1", 60)
     assert Offset.from_json(json.loads(json.dumps(delayed.to_json()))) == delayed
     following = delayed.next(BatchInputs(FURTHER, 3, 1_100))
-    assert (following.batch, following.queues) == (6, Queues()), "though the log stands still"
-    assert following.needed_position == FURTHER
+    assert (following.batch, following.cut) == (6, FURTHER), "though the log stands still"
+    assert following.cut.log.needed == LogPosition("101-0", 60)
     assert following.next(BatchInputs(FURTHER, 3, 1_200)) == following

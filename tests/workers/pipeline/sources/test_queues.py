@@ -1,7 +1,7 @@
 """Queues of split nodes with an emulated capacity."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given, settings
@@ -11,15 +11,11 @@ from controlplane.wire.log.values import START, position_key
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSplitCapacity
 from controlplane.wire.routing.table import RoutingDelta, RoutingTable
-from workers.pipeline.split_nodes.queues import (
-    MAX_ELAPSED_MS,
-    QueuedEntry,
-    Queues,
-    queues_after,
-    read_queue,
-)
+from workers.pipeline.sources.cut import LogCut
+from workers.pipeline.sources.log.queues import MAX_ELAPSED_MS, QueuedEntry, queued, read_queue
 
 MANY = 1e9
+BEGIN = LogCut(START, 0)
 
 
 def table(capacity: float, splits: Mapping[int, int], emulated: bool = True) -> RoutingTable:
@@ -37,11 +33,11 @@ class Records:
     """A log: entries by stream, in the order of their positions."""
 
     by_stream: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
-    end: str = START
+    end: LogCut = BEGIN
 
     def append(self, stream: int, position: str, records: int) -> None:
         self.by_stream.setdefault(stream, []).append((position, records))
-        self.end = position
+        self.end = LogCut(position, self.end.total + records)
 
     def unread(
         self, starts: Mapping[int, str], most: float
@@ -52,7 +48,7 @@ class Records:
             stream: [
                 row
                 for row in self.by_stream.get(stream, [])
-                if position_key(start) < position_key(row[0]) <= position_key(self.end)
+                if position_key(start) < position_key(row[0]) <= position_key(self.end.position)
             ]
             for stream, start in starts.items()
         }
@@ -82,19 +78,19 @@ def test_a_stream_that_was_redirected_ahead_of_its_new_queue_never_steps_back() 
 def test_a_split_node_below_its_capacity_has_no_queue() -> None:
     log = Records()
     log.append(1, "10-0", 100)
-    assert queues_after(Queues(), START, table(100, {1: 0}), log.unread, 1_000, MANY) == Queues()
+    assert queued(BEGIN, log.end, table(100, {1: 0}), log.unread, 1_000, MANY) == log.end
 
 
 def test_an_entry_larger_than_a_batch_allows_waits_until_credit_suffices() -> None:
     log = Records()
     log.append(1, "10-0", 100)
-    queues, batches = Queues(), 0
-    while batches == 0 or queues.delayed:
-        queues = queues_after(queues, START, table(30, {1: 0}), log.unread, 1_000, MANY)
+    cut, batches = BEGIN, 0
+    while batches == 0 or cut.delayed:
+        cut = queued(cut, log.end, table(30, {1: 0}), log.unread, 1_000, MANY)
         batches += 1
         assert batches < 9
     assert batches == 4
-    assert queues.credit == {}, "the rest is not saved up"
+    assert cut.credit == {}, "the rest is not saved up"
 
 
 def test_a_long_pause_allows_no_more_than_half_a_minute_and_no_more_than_a_batch_may_have() -> None:
@@ -102,9 +98,9 @@ def test_a_long_pause_allows_no_more_than_half_a_minute_and_no_more_than_a_batch
     for second in range(1_000):
         log.append(1, f"{second}-1", 1)
     full = table(10, {1: 0})
-    paused = queues_after(Queues(), START, full, log.unread, 100 * MAX_ELAPSED_MS, MANY)
+    paused = queued(BEGIN, log.end, full, log.unread, 100 * MAX_ELAPSED_MS, MANY)
     assert paused.delayed == {1: "299-1"}
-    small = queues_after(Queues(), START, full, log.unread, 100 * MAX_ELAPSED_MS, 50)
+    small = queued(BEGIN, log.end, full, log.unread, 100 * MAX_ELAPSED_MS, 50)
     assert small.delayed == {1: "49-1"}
 
 
@@ -114,9 +110,9 @@ def test_a_queue_empties_batch_by_batch_once_nothing_is_emulated() -> None:
     for second in range(100):
         log.append(1, f"{second}-1", 1)
     free = table(10, {1: 0}, emulated=False)
-    queues = queues_after(Queues({1: "9-1"}), log.end, free, log.unread, 1_000, 60)
-    assert queues.delayed == {1: "69-1"}
-    assert queues_after(queues, log.end, free, log.unread, 1_000, 60) == Queues()
+    cut = queued(replace(log.end, delayed={1: "9-1"}), log.end, free, log.unread, 1_000, 60)
+    assert cut.delayed == {1: "69-1"}
+    assert queued(cut, log.end, free, log.unread, 1_000, 60) == log.end
 
 
 def test_records_that_are_dropped_take_no_capacity() -> None:
@@ -134,10 +130,10 @@ def test_a_batch_reads_no_more_records_however_many_are_dropped() -> None:
     for second in range(1, 101):
         log.append(1, f"{second}-1", 10)
     full, kept = table(1_000, {1: 0}), {1: 0.1}
-    queues = queues_after(Queues(), START, full, log.unread, 1_000, 50, kept)
-    assert queues == Queues({1: "5-1"}, {0: 1.0})
-    assert queues_after(Queues(), START, full, log.unread, 1_000, MANY, kept) == Queues()
-    slow = queues_after(Queues(), START, table(20, {1: 0}), log.unread, 1_000, MANY, kept)
+    cut = queued(BEGIN, log.end, full, log.unread, 1_000, 50, kept)
+    assert cut == replace(log.end, delayed={1: "5-1"}, credit={0: 1.0})
+    assert queued(BEGIN, log.end, full, log.unread, 1_000, MANY, kept) == log.end
+    slow = queued(BEGIN, log.end, table(20, {1: 0}), log.unread, 1_000, MANY, kept)
     assert slow.delayed == {1: "20-1"}
 
 
@@ -158,7 +154,7 @@ def test_each_record_is_read_once_and_in_order_under_any_redirects(
     steps: list[tuple[list[tuple[int, int]], dict[int, int], int]],
 ) -> None:
     """Ranges of a stream join without a gap; what split nodes read stays within the capacity."""
-    log, queues, position = Records(), Queues(), START
+    log, cut = Records(), BEGIN
     owners = dict.fromkeys(range(1, 5), 0)
     read: dict[int, list[str]] = {stream: [] for stream in owners}
     clock = 0
@@ -167,11 +163,11 @@ def test_each_record_is_read_once_and_in_order_under_any_redirects(
             clock += 1
             log.append(stream, f"{clock}-0", records)
         owners |= redirected
-        after = queues_after(queues, position, table(capacity, owners), log.unread, elapsed, MANY)
+        after = queued(cut, log.end, table(capacity, owners), log.unread, elapsed, MANY)
         taken = dict.fromkeys(owners.values(), 0)
         for stream, split in owners.items():
-            start = position_key(queues.delayed.get(stream, position))
-            end = position_key(after.delayed.get(stream, log.end))
+            start = position_key(cut.of(stream))
+            end = position_key(after.of(stream))
             assert start <= end
             new = [
                 row for row in log.by_stream.get(stream, []) if start < position_key(row[0]) <= end
@@ -180,9 +176,9 @@ def test_each_record_is_read_once_and_in_order_under_any_redirects(
             taken[split] += sum(row[1] for row in new)
         for split, records in taken.items():
             allowed = capacity * min(elapsed, MAX_ELAPSED_MS) / 1_000
-            assert records <= queues.credit.get(split, 0) + allowed + 1e-6
-        queues, position = after, log.end
-        if not queues.delayed and not appended and elapsed == 60_000:
+            assert records <= cut.credit.get(split, 0) + allowed + 1e-6
+        cut = after
+        if not cut.delayed and not appended and elapsed == 60_000:
             break
-    assert queues.delayed == {}
+    assert cut.delayed == {}
     assert read == {s: [row[0] for row in log.by_stream.get(s, [])] for s in owners}

@@ -7,12 +7,13 @@ A redirected stream takes its position along, so its records are read once and i
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from controlplane.wire.log.values import position_key
 from controlplane.wire.routing.table import RoutingTable
+from workers.pipeline.sources.cut import LogCut
 
 # A batch after a longer pause reads no more than this many seconds allow.
 MAX_ELAPSED_MS: Final = 30_000
@@ -29,20 +30,6 @@ class QueuedEntry(NamedTuple):
     kept: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Queues:
-    """The queues at the end of a batch.
-
-    `delayed`: the position up to which a stream is read, for streams that are read less far than
-    the log's position of the batch; `credit`: records that a split node with a queue may still
-    read, less than its next entry has.
-    """
-
-    delayed: Mapping[int, str] = field(default_factory=dict)
-    credit: Mapping[int, float] = field(default_factory=dict)
-
-
-NO_QUEUES: Final = Queues()
 # No record is dropped.
 EVERYTHING: Final[Mapping[int, float]] = MappingProxyType({})
 
@@ -51,26 +38,26 @@ EVERYTHING: Final[Mapping[int, float]] = MappingProxyType({})
 ReadEntries = Callable[[Mapping[int, str], float], Mapping[int, Sequence[tuple[str, int]]]]
 
 
-def queues_after(
-    before: Queues,
-    position: str,
+def queued(
+    before: LogCut,
+    end: LogCut,
     table: RoutingTable,
     read_entries: ReadEntries,
     elapsed_ms: int | None,
     most: float,
     kept: Mapping[int, float] = EVERYTHING,
-) -> Queues:
-    """Return the queues after a batch, which begins at `position` of the log.
+) -> LogCut:
+    """Return the cut at the end of a batch with the queues of split nodes, which end at `end`.
 
     `elapsed_ms`: since the batch before, None for the first. `most`: records of a batch, which
     split nodes without an emulated capacity share if streams are still delayed. `kept`: the part of
     a stream's records that its input edge keeps, 1 if absent: others take no capacity.
     """
     if not table.split_emulated and not before.delayed:
-        return Queues()
+        return end
     by_split: dict[int, dict[int, str]] = {}
     for stream, split in table.splits.items():
-        by_split.setdefault(split, {})[stream] = before.delayed.get(stream, position)
+        by_split.setdefault(split, {})[stream] = before.of(stream)
     elapsed = FIRST_MS if elapsed_ms is None else min(elapsed_ms, MAX_ELAPSED_MS)
     capacity = table.split_capacity if table.split_emulated else math.inf
     most /= max(1, len(by_split))
@@ -90,7 +77,7 @@ def queues_after(
         delayed |= waiting
         if waiting:
             credit[split] = round(left, 6)
-    return Queues(delayed, credit)
+    return replace(end, delayed=delayed, credit=credit)
 
 
 def read_queue(
