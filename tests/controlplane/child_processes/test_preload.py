@@ -18,10 +18,11 @@ import os, sys, time
 from pathlib import Path
 from controlplane.child_processes import trees
 from controlplane.child_processes.preload import Preloaded
+from controlplane.child_processes.socket_folders import own_directory
 trees.adopt_orphans()
 folder = Path(sys.argv[1])
 env = {**os.environ, "MARK": "run"}
-preloaded = Preloaded("decimal", env, folder / "preloaded.log")
+preloaded = Preloaded("decimal", env, folder / "preloaded.log", own_directory())
 while not preloaded.is_ready():
     time.sleep(0.01)
 for name in sys.argv[2:]:
