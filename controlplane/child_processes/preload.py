@@ -132,21 +132,32 @@ class Preloaded:
         `folder`: of its socket, for this user alone.
         """
         self.path = f"{folder}/fork"
+        self._started: list[Process] = []
+        self._arguments = module, {**SPARING, **env, "WEIR_ROOM": _ROOM}, log
+        self._launch()
+
+    def _launch(self) -> None:
+        module, variables, log = self._arguments
         # Open in the process until the modules are loaded.
         self._loading, loading = os.pipe()
-        self._started: list[Process] = []
+        Path(self.path).unlink(missing_ok=True)
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             listener.bind(self.path)
             listener.listen(64)
             numbers = (listener.fileno(), loading)
             command = (sys.executable, "-m", __name__, *map(str, numbers), module, _ROOM)
-            variables = {**SPARING, **env, "WEIR_ROOM": _ROOM}
             self.process = spawn(command, variables, log, numbers)
         os.close(loading)
 
     def is_ready(self) -> bool:
         """Return whether the modules are loaded, or will not be."""
         return bool(select([self._loading], [], [], 0)[0])
+
+    def revive(self) -> None:
+        """Start it again if it has ended. Raises `OSError`."""
+        if self.process.poll() is not None:
+            os.close(self._loading)
+            self._launch()
 
     def start(
         self,

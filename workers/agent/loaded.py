@@ -36,6 +36,7 @@ class Loaded:
             if folder is None:
                 return spawn(command, env, log, inherited)
             self._preloaded = Preloaded(MODULE, self._env, self._log, folder)
+        self._preloaded.revive()
         known = {**env, "WEIR_FORK_SERVER": self._preloaded.path}
         return self._preloaded.start(command, known, log, inherited)
 

@@ -46,7 +46,7 @@ _LOCAL_ATTEMPTS: Final = 4
 # rows, and a collector for large heaps costs threads and memory (docs/benchmarks.md).
 _JAVA: Final = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 "
-    "-Xms64m -XX:ReservedCodeCacheSize=64m -Xss512k "
+    "-Xms64m -XX:ReservedCodeCacheSize=64m -Xss512k -XX:TrimNativeHeapInterval=60000 "
     # Maps the archive of classes where it was written for: elsewhere Java writes to each page, and
     # each JVM has 150 MB of its own.
     "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0"
@@ -169,7 +169,8 @@ def _choose_python(engine: SparkSettings, folder: str | None) -> None:
     one of this driver, which loads while the JVM starts.
     """
     given = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    is_own = given == sys.executable and os.access(_PYTHON, os.X_OK)
+    # A spare that becomes a driver has chosen before.
+    is_own = given in {sys.executable, str(_PYTHON)} and os.access(_PYTHON, os.X_OK)
     if engine.is_local and folder and is_own and sys.platform == "linux":
         path = os.environ.get("WEIR_FORK_SERVER", "")
         if not preload.answers(path):
