@@ -1,12 +1,15 @@
-"""Processes of one site that share what all of them load: forked from one that has loaded it.
+"""Processes that share what all of them load: forked from one that has loaded it.
 
-The runner starts `python -m controlplane.child_processes.preload`, which imports modules and then
-forks a process for each request. The kernel makes the runner its parent, as that adopts orphans: it
-waits for it, signals it and reads its exit code. A fork has the environment of the runner's
-children in /proc, and its own command line.
+`Preloaded` starts `python -m controlplane.child_processes.preload`, which imports modules and then
+forks a process for each request: children of the runner, drivers of the agent, and the Python
+processes of Spark (`spark/forked.py`). The kernel makes the process that started it the parent of
+the forks that it requests, as that adopts orphans: it waits for them, signals them and reads their
+exit codes. Others end with the connection that requested them. A fork has its own command line and
+environment in /proc.
 """
 
 import ctypes
+import fcntl
 import gc
 import importlib
 import json
@@ -18,24 +21,35 @@ import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from select import select
 from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 from controlplane.child_processes.start import end_with_parent, spawn
+from controlplane.child_processes.trees import reap_adopted
 
 logger = logging.getLogger(__name__)
 
+# What many processes with little work each do better with: few arenas of malloc, and Arrow without
+# a pool of its own. A dozen workers would each keep tens of megabytes that they do not use.
+SPARING: Final = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 # Bytes of a request, and its descriptors.
 _MOST: Final = 1 << 17
 _DESCRIPTORS: Final = 8
-# The loaded process forks within this time, also on a busy machine (s).
+# The modules are loaded and a process is forked within this time, also on a busy machine (s).
 _ANSWER_S: Final = 30.0
+# A request comes at once, or its sender has been killed or stopped (s).
+_REQUEST_S: Final = 2.0
 # Without a meaning: room for the command lines and variables of forks.
-_ROOM: Final = "-" * 600
-# The first message: the modules are loaded.
-_LOADED: Final = b"loaded"
-_RESET: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE)
+_ROOM: Final = "-" * 3000
+# A descriptor above those that a request names.
+_FREE: Final = 1000
+_RESET: Final = (
+    signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE,
+)  # fmt: skip
+# Linux: the setting of a descriptor's signal.
+_F_SETSIG: Final = 10
 
 
 class Process(Protocol):
@@ -107,106 +121,179 @@ def parse(command: Sequence[str]) -> ModuleCommand | None:
 
 
 class Preloaded:
-    """The process from which children are forked; without it they are programs of their own."""
+    """The process from which others are forked; without it they are programs of their own.
 
-    def __init__(self, module: str, env: Mapping[str, str], log: Path) -> None:
-        """Start the process, which imports `module`. It ends with this one."""
-        self._connection, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._connection.settimeout(_ANSWER_S)
-        with other:
-            number = other.fileno()
-            command = (sys.executable, "-m", __name__, str(number), module, _ROOM)
-            self.process = spawn(command, {**env, "WEIR_ROOM": _ROOM}, log, [number])
+    `path`: its socket.
+    """
+
+    def __init__(self, module: str, env: Mapping[str, str], log: Path, folder: str) -> None:
+        """Start the process, which imports `module`; it ends with this one.
+
+        `folder`: of its socket, for this user alone.
+        """
+        self.path = f"{folder}/fork"
+        self._started: list[Process] = []
+        self._arguments = module, {**SPARING, **env, "WEIR_ROOM": _ROOM}, log
+        self._launch()
+
+    def _launch(self) -> None:
+        module, variables, log = self._arguments
+        # Open in the process until the modules are loaded.
+        self._loading, loading = os.pipe()
+        Path(self.path).unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(self.path)
+            listener.listen(64)
+            numbers = (listener.fileno(), loading)
+            command = (sys.executable, "-m", __name__, *map(str, numbers), module, _ROOM)
+            self.process = spawn(command, variables, log, numbers)
+        os.close(loading)
 
     def is_ready(self) -> bool:
         """Return whether the modules are loaded, or will not be."""
-        return self.process.poll() is not None or bool(select([self._connection], [], [], 0)[0])
+        return bool(select([self._loading], [], [], 0)[0])
+
+    def revive(self) -> None:
+        """Start it again if it has ended. Raises `OSError`."""
+        if self.process.poll() is not None:
+            os.close(self._loading)
+            self._launch()
 
     def start(
-        self, command: Sequence[str], env: Mapping[str, str], log: Path, inherited: Sequence[int]
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        log: Path,
+        inherited: Sequence[int] = (),
     ) -> Process:
         """Start a child as `spawn` does, by a fork where that is possible. Raises `OSError`."""
+        process = self._fork(command, env, log, inherited) or spawn(command, env, log, inherited)
+        self._started = [item for item in (*self._started, process) if item.returncode is None]
+        return process
+
+    def _fork(
+        self, command: Sequence[str], env: Mapping[str, str], log: Path, inherited: Sequence[int]
+    ) -> Process | None:
         parsed = parse(command)
         if parsed is None or self.process.poll() is not None:
-            return spawn(command, env, log, inherited)
-        request = json.dumps([os.getpid(), *parsed, dict(env), list(inherited)]).encode()
+            return None
+        request = json.dumps([os.getpid(), *parsed, dict(env), [0, 1, 2, *inherited]])
+        nothing = Path(os.devnull)
         try:
-            with log.open("ab") as output:
-                socket.send_fds(self._connection, [request], [output.fileno(), *inherited])
-            pid = int(self._answer() or self._answer())
+            with (
+                socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server,
+                nothing.open("rb") as given,
+                log.open("ab") as output,
+            ):
+                server.settimeout(_ANSWER_S)
+                server.connect(self.path)
+                streams = (given.fileno(), output.fileno(), output.fileno())
+                socket.send_fds(server, [request.encode()], [*streams, *inherited])
+                pid = int(server.recv(64))
+                # It ends at once if nobody waits for it any more.
+                server.send(b"go")
         except (OSError, ValueError) as error:
             logger.warning("%s is started without a fork: %s", command, error)
-            # A late answer would be that of another request.
-            self.process.kill()
-            return spawn(command, env, log, inherited)
+            return None
         return Adopted(pid)
 
-    def _answer(self) -> bytes:
-        """Return a message of the process: an id, or the first one, which is empty for loaded."""
-        return self._connection.recv(64).removeprefix(_LOADED)
+    def reap_orphans(self) -> None:
+        """Collect ended processes that this one has adopted and not started."""
+        reap_adopted([self.process.pid, *(process.pid for process in self._started)])
+
+
+def answers(path: str) -> bool:
+    """Return whether a process forks others that are requested at a socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+        return server.connect_ex(path) == 0
 
 
 def main() -> None:
-    """Load, then fork until the runner ends."""
+    """Load, then fork until the process ends that has started this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    runner = socket.socket(fileno=int(sys.argv[1]))
-    importlib.import_module(sys.argv[2])
+    signal.signal(signal.SIGCHLD, _reap)
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    importlib.import_module(sys.argv[3])
     # Collections in forks would write to each object, and so copy it.
     gc.collect()
     gc.freeze()
-    runner.send(_LOADED)
+    os.close(int(sys.argv[2]))
     while True:
-        data, descriptors, _, _ = socket.recv_fds(runner, _MOST, _DESCRIPTORS)
-        if not data:
-            return
-        middle = os.fork()
-        if middle == 0:
-            middle = os.getpid()
-            if os.fork():
-                os._exit(0)
-            # The runner adopts it.
-            while os.getppid() == middle:
-                time.sleep(0.001)
-            _become(runner, json.loads(data), descriptors)
-        os.waitpid(middle, 0)
+        client = listener.accept()[0]
+        client.settimeout(_REQUEST_S)
+        data, descriptors = b"", list[int]()
+        with suppress(OSError):
+            data, descriptors, _, _ = socket.recv_fds(client, _MOST, _DESCRIPTORS)
+        if data and os.fork() == 0:
+            listener.close()
+            _become(client, json.loads(data), descriptors)
+        client.close()
         for descriptor in descriptors:
             os.close(descriptor)
 
 
-def _become(runner: socket.socket, request: Sequence[Any], descriptors: Sequence[int]) -> NoReturn:
-    """Be the requested process."""
-    parent, arguments, variables, niceness, env, inherited = request
+def _reap(*_: object) -> None:
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _end_with(connection: socket.socket) -> None:
+    """Let the kernel end this process (SIGTERM) when the other end is closed."""
+    descriptor = connection.detach()
+    fcntl.fcntl(descriptor, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(descriptor, _F_SETSIG, signal.SIGTERM)
+    flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
+    fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | os.O_ASYNC)
+
+
+def _belong_to(parent: int, connection: socket.socket) -> None:
+    """Be a child of the process that has started the server, and lead a session."""
+    middle = os.getpid()
+    if os.fork():
+        os._exit(0)
+    while os.getppid() == middle:
+        time.sleep(0.001)
     end_with_parent(parent)
-    runner.send(str(os.getpid()).encode())
+    connection.settimeout(_ANSWER_S)
+    connection.send(str(os.getpid()).encode())
+    if not connection.recv(8):
+        os._exit(1)
+    connection.close()
     os.setsid()
-    os.nice(niceness)
+
+
+def _become(client: socket.socket, request: Sequence[Any], descriptors: Sequence[int]) -> NoReturn:
+    """Be the requested process."""
+    parent, arguments, variables, niceness, env, wanted = request
     for number in _RESET:
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    runner.close()
-    _redirect(descriptors[0])
-    for wanted, descriptor in zip(inherited, descriptors[1:], strict=True):
-        os.dup2(descriptor, wanted)
-        if descriptor != wanted:
-            os.close(descriptor)
+    if parent:
+        _belong_to(parent, client)
+    else:
+        client.send(str(os.getpid()).encode())
+        _end_with(client)
+    os.nice(niceness)
+    given = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _FREE) for descriptor in descriptors]
+    for descriptor in descriptors:
+        os.close(descriptor)
+    for descriptor, number in zip(given, wanted, strict=True):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
     os.environ.clear()
     os.environ.update(env | variables)
     # Of the kernel's fields those after the state, which is the third one.
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     places = [int(field) for field in fields[45:49]]
     _show([sys.executable, "-m", *arguments], *places[:2])
-    _show([f"{name}={value}" for name, value in os.environ.items()], *places[2:])
+    # Marks first, by which processes are found: there may be no room for all.
+    names = sorted(os.environ, key=lambda name: not name.startswith("WEIR_"))
+    _show([f"{name}={os.environ[name]}" for name in names], *places[2:])
     sys.argv = arguments
+    sys.modules.pop(arguments[0], None)
     runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
     sys.exit()
-
-
-def _redirect(output: int) -> None:
-    with Path(os.devnull).open("rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
-    for number in (1, 2):
-        os.dup2(output, number)
-    os.close(output)
 
 
 def _show(words: Sequence[str], start: int, end: int) -> None:

@@ -30,7 +30,7 @@ Telemetry = list[dict[str, Any]]
 WORKER = "pyspark.worker"
 COMMITTER = "ing_sink_runner"
 PLANNER = "g_source_runner"
-SERVER = "spark.fork_server"
+SERVER = "child_processes.preload"
 
 
 def command_of(process: psutil.Process | None) -> str:
@@ -191,6 +191,7 @@ class SparedDriver(Driver):
         if spare is None:
             super().start()
             return
+        assert isinstance(spare.process, subprocess.Popen)
         self.process = spare.process
         spare.become(self.command()[3:], self.environment(), self.log)
 
@@ -204,6 +205,7 @@ class SparedDriver(Driver):
         """End the driver and the spare with -9."""
         self.kill()
         if self.spare is not None:
+            assert isinstance(self.spare.process, subprocess.Popen)
             self._mark, self.process, self.spare = self.spare.mark, self.spare.process, None
             self.kill()
 

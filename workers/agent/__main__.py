@@ -23,9 +23,10 @@ from controlplane.processes.runtime.errors import CheckFailed
 from controlplane.processes.runtime.leases import AGENTS, ALONE_S, Leases, holder_of, identity_of
 from controlplane.wire.redis_clients import connect
 from workers.agent.agent import Agent, Wanted
-from workers.agent.driver import Site, pipeline_command, site_of
+from workers.agent.driver import Site, environment, pipeline_command, site_of
 from workers.agent.heartbeats import Observer
 from workers.agent.keeper import Keeper
+from workers.agent.loaded import Loaded
 from workers.agent.progress import Progress, Report, Timeouts
 from workers.agent.redis_users import DriverUsers
 from workers.agent.removal import Removal
@@ -60,10 +61,13 @@ def main() -> int:
         site = site_of(env.data_dir())
         # In the file agent.lock.
         with exclusive_lock(site.data / "agent"):
+            variables = environment(site, "", is_local=False)
+            loaded = Loaded(variables, site.data / "logs" / "loaded.log")
+            site = replace(site, launch=loaded.start)
             spares = Spares(site, kept=env.flag("WEIR_SPARE_DRIVER", default=True))
             agent = _agent(site, spares)
             with _watched(agent):
-                _run(agent, spares, stop, signals)
+                _run(agent, spares, loaded, stop, signals)
     except CheckFailed as error:
         logger.error("%s: %s", error, error.advice)
         return 1
@@ -86,7 +90,9 @@ def _watched(agent: Agent) -> Iterator[None]:
         thread.join()
 
 
-def _run(agent: Agent, spares: Spares, stop: threading.Event, signals: socket.socket) -> None:
+def _run(
+    agent: Agent, spares: Spares, loaded: Loaded, stop: threading.Event, signals: socket.socket
+) -> None:
     has_ended, pause = False, TICK_S
     while not stop.is_set():
         try:
@@ -99,6 +105,7 @@ def _run(agent: Agent, spares: Spares, stop: threading.Event, signals: socket.so
         has_ended = bool(select([signals], [], [], SOON_S if has_ended else pause)[0])
         if has_ended:
             signals.recv(4096)
+            loaded.reap_orphans()
     spares.end()
     try:
         agent.end(END_S)

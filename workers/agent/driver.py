@@ -9,10 +9,8 @@ That of a driver which was a spare (`spare.py`) has the mark of the spare.
 import logging
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -20,6 +18,7 @@ from typing import Final
 
 from django.conf import settings
 
+from controlplane.child_processes.preload import Process
 from controlplane.child_processes.start import spawn
 from controlplane.child_processes.trees import kill_with_environment
 from controlplane.installation import env
@@ -76,7 +75,7 @@ class Site:
     `driver_url`: returns the URL of Redis for the driver of a cluster, by default `redis_url`;
     `results_url`: of the database of results; both raise `OSError`.
     `driver_host`: the address of drivers for executors; `spark_conf`: settings, as in
-    WEIR_SPARK_CONF.
+    WEIR_SPARK_CONF; `launch`: starts processes as `spawn` does.
     """
 
     data: Path
@@ -87,6 +86,7 @@ class Site:
     spark_conf: str = field(default="", repr=False)
     driver_url: Callable[[str], str] | None = None
     results_url: Callable[[str], str] = field(default=lambda _: settings.RESULTS_URL, repr=False)
+    launch: Callable[..., Process] = spawn
 
     def checkpoint(self, cluster: str) -> Path:
         """Return the checkpoint directory of a cluster."""
@@ -185,7 +185,7 @@ class Driver:
         if spare is None:
             self._mark = str(site.checkpoint(spec.cluster))
             variables = environment(site, self._mark, is_local=spec.master.startswith("local"))
-            self._process = spawn(command(spec, site), variables | secret, self._log)
+            self._process = site.launch(command(spec, site), variables | secret, self._log)
         else:
             self._mark, self._process = spare.mark, spare.process
             arguments = pipeline_arguments(spec, site)
@@ -236,15 +236,14 @@ def environment(site: Site, mark: str, *, is_local: bool) -> dict[str, str]:
     }
 
 
-def kill_marked(mark: str, process: subprocess.Popen[bytes]) -> bool:
+def kill_marked(mark: str, process: Process) -> bool:
     """Kill (-9) all processes of a driver or a spare; return whether all have exited.
 
     `process`: the main one, a child of this process.
     """
     all_ended = kill_with_environment(MARK, mark)
-    if all_ended:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=5)
+    # Collects its exit code.
+    process.poll()
     return all_ended
 
 

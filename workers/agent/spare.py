@@ -2,13 +2,13 @@
 
 import json
 import socket
-import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from select import select
 from typing import Final
 
+from controlplane.child_processes.preload import Process
 from controlplane.child_processes.start import spawn
 
 COMMAND: Final = (sys.executable, "-m", "workers.pipeline.spare")
@@ -26,6 +26,7 @@ class Spare:
         mark: str,
         log: Path,
         command: Sequence[str] = COMMAND,
+        launch: Callable[..., Process] = spawn,
     ) -> None:
         """Start it with a log of its own. Raises `OSError` if it cannot start."""
         self.mark = mark
@@ -35,9 +36,7 @@ class Spare:
         self._orders, theirs = socket.socketpair()
         with theirs:
             descriptor = theirs.fileno()
-            self.process: subprocess.Popen[bytes] = spawn(
-                [*command, str(descriptor)], environment, log, [descriptor]
-            )
+            self.process = launch([*command, str(descriptor)], environment, log, [descriptor])
 
     def is_ready(self) -> bool:
         """Return whether it waits for a cluster."""

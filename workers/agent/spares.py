@@ -88,7 +88,7 @@ class Spares:
         variables = environment(self._site, mark, is_local=True)
         variables |= {_OWNER: str(self._site.data), "WEIR_SPARK_CONF": self._site.spark_conf}
         try:
-            self._spare = Spare(variables, mark, self._log, self._command)
+            self._spare = Spare(variables, mark, self._log, self._command, self._site.launch)
         except OSError as error:
             logger.warning("the spare driver cannot be started: %s", error)
             self._due_at = now + _RETRY_S

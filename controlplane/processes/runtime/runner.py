@@ -13,6 +13,8 @@ import redis
 
 from controlplane.child_processes import trees
 from controlplane.child_processes.preload import Preloaded
+from controlplane.child_processes.socket_folders import own_directory
+from controlplane.child_processes.start import spawn
 from controlplane.installation import env
 from controlplane.installation.assets.folders import environment_folder, has_manifest, static_root
 from controlplane.installation.demos import demos
@@ -157,15 +159,16 @@ def start_all(
         _start_redis(supervisor, own)
     log = options.data / "logs" / "preloaded.log"
     variables = {**supervisor.env, CHILD: "preloaded"}
-    preloaded = Preloaded("controlplane.processes.runtime.preloaded", variables, log)
+    module, folder = "controlplane.processes.runtime.preloaded", own_directory()
+    preloaded = Preloaded(module, variables, log, folder) if folder else None
     _collect_static(supervisor, options.data, say)
     say("preparing the database")
     advice = "check DATABASE_URL, and that the database is of this version of Weir or older"
     command = children.django("migrate_all", "--verbosity", "1")
     supervisor.run_step(ChildSpec("migrate", command, advice))
-    while not preloaded.is_ready():
+    while preloaded is not None and not preloaded.is_ready():
         _supervise(supervisor, 0.05)
-    supervisor.launch = preloaded.start
+    supervisor.launch = preloaded.start if preloaded else spawn
     supervisor.start(children.agent_child())
     for spec in children.service_children(place, listener):
         supervisor.start(spec)

@@ -18,10 +18,11 @@ import os, sys, time
 from pathlib import Path
 from controlplane.child_processes import trees
 from controlplane.child_processes.preload import Preloaded
+from controlplane.child_processes.socket_folders import own_directory
 trees.adopt_orphans()
 folder = Path(sys.argv[1])
 env = {**os.environ, "MARK": "run"}
-preloaded = Preloaded("decimal", env, folder / "preloaded.log")
+preloaded = Preloaded("decimal", env, folder / "preloaded.log", own_directory())
 while not preloaded.is_ready():
     time.sleep(0.01)
 for name in sys.argv[2:]:
@@ -34,12 +35,15 @@ for name in sys.argv[2:]:
     if name == "5":
         preloaded.process.kill()
         preloaded.process.wait()
+    if name == "6":
+        preloaded.revive()
     child = preloaded.start(command, {**env, "DESCRIPTOR": str(reader)}, log, [reader])
     while name.startswith("-") and not log.read_text():
         time.sleep(0.01)
     if name.startswith("-"):
         child.send_signal(-int(name))
     while child.poll() is None:
+        preloaded.reap_orphans()
         time.sleep(0.01)
     print(type(child).__name__, child.returncode, flush=True)
 print(os.getpid(), flush=True)
@@ -74,8 +78,9 @@ def test_the_runner_is_the_parent_of_a_fork(tmp_path: Path) -> None:
 
 
 def test_without_the_loaded_process_children_start_as_programs(tmp_path: Path) -> None:
-    (first, _), (about,) = run(tmp_path, "5")
-    assert first == ["Popen", "5"]
+    """Until it is started again."""
+    (first, second, _), (about, _) = run(tmp_path, "5", "6")
+    assert (first, second) == (["Popen", "5"], ["Adopted", "6"])
     assert about["niceness"] == min(19, os.nice(0) + 3)
 
 

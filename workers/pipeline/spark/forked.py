@@ -1,4 +1,7 @@
-"""A process of Spark: it lives as long as the one that the fork server forks for it."""
+"""A process of Spark: it lives as long as the one that is forked for it.
+
+The fork is one of the process that has loaded what all need (`child_processes/preload.py`).
+"""
 
 import json
 import os
@@ -7,20 +10,22 @@ import sys
 
 
 def main() -> None:
-    """Pass standard streams, arguments and environment to the server; wait for the fork's end."""
-    connection = socket.socket(socket.AF_UNIX)
+    """Request a fork with these streams, arguments and variables; wait for its end."""
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         if sys.argv[1] != "-m":
             raise OSError
-        connection.connect(os.environ["WEIR_FORK_SERVER"])
-    except OSError:
-        # What is not a module, such as the query of the version; or the server was killed.
+        server.connect(os.environ["WEIR_FORK_SERVER"])
+        streams = [0, 1, 2]
+        request = json.dumps([0, sys.argv[2:], {}, 0, dict(os.environ), streams])
+        socket.send_fds(server, [request.encode()], streams)
+        # Its id, or nothing from a server that is killed.
+        int(server.recv(64))
+    except (OSError, ValueError):
+        # What is not a module, such as the query of the version.
         python = os.environ["WEIR_PYTHON"]
         os.execv(python, [python, *sys.argv[1:]])  # noqa: S606 - Spark's arguments
-    message = json.dumps([sys.argv[2:], dict(os.environ)]).encode()
-    socket.send_fds(connection, [len(message).to_bytes(4)], [0, 1, 2])
-    connection.sendall(message)
-    connection.recv(1)
+    server.recv(1)
 
 
 if __name__ == "__main__":

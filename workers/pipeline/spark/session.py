@@ -4,14 +4,10 @@ The master decides where the nodes run: in the driver's own JVM (`local[n]`), or
 a standalone cluster (`spark://…`), of YARN (`yarn`) or of Kubernetes (`k8s://…`).
 """
 
-import atexit
 import logging
 import os
-import shutil
 import socket
-import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,22 +15,17 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import psutil
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
+from controlplane.child_processes import preload
+from controlplane.child_processes.socket_folders import own_directory, shared_directory
 from controlplane.wire import limits
 from controlplane.wire.language.registered import MODULES as _FUNCTIONS
 from controlplane.wire.network import destinations
-from workers.pipeline.spark import fork_server
 from workers.pipeline.spark.launch import launch_jvm
 from workers.pipeline.spark.partition_keys import with_retries
 
-_PREFIX: Final = "weir-sockets-"
-# A socket's path has at most 107 bytes, and Spark adds "/.<uuid>.sock" to the directory's.
-_MAX_DIRECTORY_BYTES: Final = 64
-# Executors may run in directories with long names (YARN's containers), so they use this one.
-_SHARED: Final = "/tmp"  # noqa: S108 - sockets get unique names and their user's mode
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _PYTHON: Final = Path(__file__).with_name("python.sh")
 _PACKAGES: Final = (
@@ -55,14 +46,11 @@ _LOCAL_ATTEMPTS: Final = 4
 # rows, and a collector for large heaps costs threads and memory (docs/benchmarks.md).
 _JAVA: Final = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 "
-    "-Xms64m -XX:ReservedCodeCacheSize=64m -Xss512k "
+    "-Xms64m -XX:ReservedCodeCacheSize=64m -Xss512k -XX:TrimNativeHeapInterval=60000 "
     # Maps the archive of classes where it was written for: elsewhere Java writes to each page, and
     # each JVM has 150 MB of its own.
     "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0"
 )
-# What many processes with little work each do better with: few arenas of malloc, and Arrow without
-# a pool of its own. A dozen workers would each keep tens of megabytes that they do not use.
-_SPARING: Final = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 _SMALL: Final = {
     # What Spark's pages would show is kept without them, by default for a thousand batches.
     "spark.ui.retainedJobs": "10",
@@ -86,48 +74,6 @@ _FIXED: Final = frozenset({
     "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled", "spark.sql.session.timeZone",
     "spark.sql.streaming.stateStore.providerClass",
 })  # fmt: skip
-
-
-def shared_directory() -> str | None:
-    """Return the directory for sockets of executors; None if the platform has no such sockets.
-
-    It is the same on every machine of a Spark cluster.
-    """
-    return _SHARED if hasattr(socket, "AF_UNIX") else None
-
-
-def own_directory() -> str | None:
-    """Create a directory for this process's sockets; None if no parent directory fits.
-
-    Data pass faster through Unix domain sockets than through TCP on the loopback interface. Only
-    this user can enter the directory. It is removed when the process ends; those of applications
-    that were killed are removed by the next one.
-    """
-    if shared_directory() is None:
-        return None
-    for parent in (tempfile.gettempdir(), _SHARED):
-        if len(os.fsencode(parent)) + len(_PREFIX) + _NAME_BYTES > _MAX_DIRECTORY_BYTES:
-            continue
-        _remove_stale(Path(parent))
-        try:
-            directory = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent)
-        except OSError:
-            continue
-        atexit.register(shutil.rmtree, directory, ignore_errors=True)
-        return directory
-    return None
-
-
-# A separator, a process id of up to seven digits, a dash and eight random characters.
-_NAME_BYTES: Final = 17
-
-
-def _remove_stale(parent: Path) -> None:
-    """Remove the directories of processes that have ended."""
-    for directory in parent.glob(f"{_PREFIX}*-*"):
-        pid = directory.name.removeprefix(_PREFIX).partition("-")[0]
-        if pid.isdigit() and not psutil.pid_exists(int(pid)):
-            shutil.rmtree(directory, ignore_errors=True)
 
 
 def ship_code(spark: SparkSession) -> None:
@@ -187,7 +133,7 @@ def session(cluster: str, partitions: int, engine: SparkSettings | None = None) 
     # It logs every connection and every call of a listener.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     # The JVM and all workers of this machine inherit it.
-    for name, value in _SPARING.items():
+    for name, value in preload.SPARING.items():
         os.environ.setdefault(name, value)
     folder = own_directory() if engine.is_local else shared_directory()
     _choose_python(engine, folder)
@@ -219,15 +165,17 @@ def _write_no_checksum_files(spark: SparkSession) -> None:
 def _choose_python(engine: SparkSettings, folder: str | None) -> None:
     """Set the Python of Spark's processes: workers must find the packages that this driver has.
 
-    Those of a local master are forked from a server, which loads while the JVM starts.
+    Those of a local master are forked from the process that the agent forks drivers from, or from
+    one of this driver, which loads while the JVM starts.
     """
     given = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    is_own = given == sys.executable and os.access(_PYTHON, os.X_OK)
+    # A spare that becomes a driver has chosen before.
+    is_own = given in {sys.executable, str(_PYTHON)} and os.access(_PYTHON, os.X_OK)
     if engine.is_local and folder and is_own and sys.platform == "linux":
-        path = f"{folder}/fork"
-        command = [sys.executable, "-m", fork_server.__name__, path]
-        # It also ends when this process is killed, which closes the pipe.
-        atexit.register(subprocess.Popen(command, stdin=subprocess.PIPE).terminate)  # noqa: S603
+        path = os.environ.get("WEIR_FORK_SERVER", "")
+        if not preload.answers(path):
+            module, log = "workers.pipeline.spark.loaded", Path(os.devnull)
+            path = preload.Preloaded(module, os.environ, log, folder).path
         os.environ |= {
             "WEIR_PYTHON": sys.executable, "WEIR_FORK_SERVER": path,
             "PYSPARK_PYTHON": str(_PYTHON), "PYSPARK_DRIVER_PYTHON": str(_PYTHON),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.pipeline.spark import session as sockets
+from controlplane.child_processes import socket_folders as sockets
 
 
 def test_a_socket_as_spark_names_it_fits_into_the_directory(
