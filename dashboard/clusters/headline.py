@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from django.db.models import Max
+from django.urls import reverse_lazy
 
 from controlplane import numbers
 from controlplane.alerts.measures import AlertMeasure
@@ -31,6 +32,9 @@ _STOPPED: Final = "Records wait in the log until the cluster is started."
 _NO_RECORDS: Final = "The cluster runs and waits for its first records"
 _FIRST: Final = "Send some from the page of a stream."
 _IDLE: Final = "The cluster is idle: there are no new records"
+# What helps where no plan does.
+_CHECK: Final = {"link": reverse_lazy("system"), "link_title": "Check processes"}
+_NEXT_SAMPLE: Final = "The alert ends with the next sample."
 _FIRST_MINUTE: Final = "Weir checks limits after the first whole minute."
 
 
@@ -125,6 +129,8 @@ def _exceeded(row: ClusterStatus) -> ClusterHeadline:
     if cluster.state == Cluster.State.CATCHING_UP:
         beside.append(backlog_title(cluster, row.now)[0])
     why = " ".join([headline.why, *(f"{text}." for text in beside)])
+    if all(reading.measure is AlertMeasure.AGE for reading in exceeded):
+        return replace(headline, why=why, **_CHECK)
     return replace(headline, why=why, review=_waiting(cluster), may_request=True)
 
 
@@ -136,7 +142,7 @@ def _firing(row: AlertRow) -> ClusterHeadline:
     what += f": {row.value} at its last check, limit {row.limit}"
     why = "The mean of the last minute is within the limit: the alert ends if it stays there."
     if row.alert.subject == AlertMeasure.AGE:
-        why = "The alert ends with the next sample."
+        return ClusterHeadline(what, _NEXT_SAMPLE, explain=row.subject, **_CHECK)
     return ClusterHeadline(what, why, explain=row.subject)
 
 
@@ -236,11 +242,11 @@ def is_starting(cluster: Cluster) -> bool:
 
 
 def started_at(cluster: Cluster, now: datetime) -> datetime:
-    """Return when a cluster that starts was started last, by a person or by Weir."""
+    """Return since when the application of a cluster starts, or a person waits for its start."""
+    if cluster.state == Cluster.State.STARTING:
+        return cluster.state_at or now
     started = AuditEntry.objects.filter(cluster=cluster, action="cluster.start")
-    restarted = cluster.restarts.aggregate(last=Max("at"))["last"]
-    times = (cluster.created_at, started.aggregate(last=Max("at"))["last"], restarted)
-    return max((time for time in times if time is not None), default=now)
+    return started.aggregate(last=Max("at"))["last"] or cluster.state_at or cluster.created_at
 
 
 def state_title(cluster: Cluster) -> tuple[str, str]:

@@ -27,6 +27,8 @@ from dashboard.figures.parts import (
 
 # A limit that is further above the values is not drawn: it would flatten them.
 _NEAR: Final = 4.0
+# A line has two ends.
+LEAST_POINTS: Final = 2
 # The least height of the axis of the lag.
 _LEAST_LAG_S: Final = 0.1
 
@@ -56,12 +58,8 @@ def rate_figures(
     }
 
 
-def long_figures(
-    outlook: LongOutlook | None, redirections: Sequence[Redirection]
-) -> dict[str, Figure]:
+def long_figures(outlook: LongOutlook, redirections: Sequence[Redirection]) -> dict[str, Figure]:
     """Return the chart `hours`: past hours, and the forecast of the next periods or hour."""
-    if outlook is None:
-        return {"hours": without_values("Values appear after the first five minutes")}
     first, last = outlook.starts[0], outlook.next_starts[-1]
     shown = [row for row in redirections if first <= row.at <= last]
     now = outlook.next_starts[0]
@@ -84,8 +82,8 @@ def lag_figures(
 ) -> dict[str, Figure]:
     """Return the chart `lag`: the lag in the time range, against the limit if it is near."""
     known = [point.seconds for point in points if point.seconds is not None]
-    if len(known) < 2:  # noqa: PLR2004 - a line has two ends
-        return {"lag": without_values("Values appear after the first ten minutes")}
+    if len(known) < LEAST_POINTS:
+        return {"lag": without_values("Values appear with the first records")}
     highest = max(known)
     near = 0 < limit_s <= _NEAR * highest
     top = 1.15 * max(highest, limit_s if near else 0.0, _LEAST_LAG_S)
