@@ -31,8 +31,9 @@ def _state_is(_scope: object, lookup: str, state: str) -> Q:
 
 COLUMNS: Final = (
     stored("id", "number of the proposal", "id", kind=FieldKind.NUMBER, place=1),
-    stored("state", "state; open: not ended; ended early: stale while executed", "state", kind=FieldKind.CHOICE,
-            condition=_state_is, choices=lambda: (OPEN, ENDED_EARLY, *STATES), place=4),
+    stored("state", "state; open: not ended; ended early: stale while executed", "state",
+            kind=FieldKind.CHOICE, condition=_state_is,
+            choices=lambda: (OPEN, ENDED_EARLY, *STATES), place=4),
     stored("planner", "planner", "planner", kind=FieldKind.CHOICE, choices=source_names, place=2),
     stored("algorithm", "algorithm of the planner", "algorithm", place=3),
     stored("action_count", "number of its actions, null without a plan", "actions",

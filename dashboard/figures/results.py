@@ -34,9 +34,9 @@ def results_figure(lines: Mapping[str, Sequence[DrawnPoint]]) -> Figure:
     values = [value for points in lines.values() for _, value, _ in points if value is not None]
     # A prefix for what has four digits or more: "500m" for a half is not understood.
     written = "~s" if max(map(abs, values), default=0) >= _PREFIXED_FROM else ",.4~g"
-    shown = value_axis("", rangemode="normal", tickformat=written, automargin=True)
-    if min(values, default=0) >= 0:
-        shown["minallowed"] = 0
+    # Values far above 0 differ too little for an axis that begins there.
+    is_near = 0 <= min(values, default=0) <= max(values, default=0) / 2
+    mode = "tozero" if is_near else "normal"
     starts = [start for points in lines.values() for start, *_ in points]
     axis = time_axis()
     if starts and min(starts) == max(starts):
@@ -45,7 +45,7 @@ def results_figure(lines: Mapping[str, Sequence[DrawnPoint]]) -> Figure:
     return figure(
         traces,
         xaxis=axis,
-        yaxis=shown,
+        yaxis=value_axis("", rangemode=mode, tickformat=written, automargin=True),
         margin={"l": 52, "r": 12, "t": 26, "b": 28},
         showlegend=True,
     )

@@ -153,7 +153,9 @@ def attention_of(row: FleetCluster) -> dict[str, Any]:
 def _worst(row: FleetCluster) -> AlertReading | None:
     """Return the reading to draw: the farthest beyond its limit that has a line."""
     readings = row.assessed.readings
+    fired = row.assessed.limits.exceeded
     drawn = [reading for reading in readings.exceeded if reading.measure is not AlertMeasure.AGE]
+    drawn.sort(key=lambda reading: str(reading.measure) not in fired)
     if drawn:
         return drawn[0]
     return readings[AlertMeasure.RECORDS] if row.assessed.status is FleetStatus.FAILED else None

@@ -82,8 +82,7 @@ def _tile(readings: ClusterReadings, reading: AlertReading) -> Tile:
 
 def _trend(readings: ClusterReadings, reading: AlertReading) -> str:
     if readings[reading.measure].value is None:
-        is_first = reading.measure is next(iter(SHOWN))
-        return "no records" if reading.value is not None or is_first else ""
+        return "no records" if reading.measure is AlertMeasure.RECORDS else ""
     if reading.before is None:
         return ""
     changed = numbers.change(reading.value, reading.before, reading.kind.unit)

@@ -40,7 +40,7 @@ from controlplane.telemetry.sources import SourceStatus, source_status
 from controlplane.wire.dead_letters import Reason
 from controlplane.wire.schema import kind_text
 from controlplane.wire.sources.kinds import source_from_json
-from dashboard.figures.stream import LEAST_POINTS, lag_figures, long_figures, rate_figures
+from dashboard.figures.stream import LEAST_POINTS, lag_figures, rate_figure
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import render_page
 from dashboard.streams.admission import (
@@ -90,14 +90,16 @@ def live(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 
 @cluster_page
 def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
-    """Return the charts of a stream as JSON: hours, the last one, and the lag."""
+    """Return the charts of a stream as JSON: hours, the last one, and the lag.
+
+    Until there are means of five minutes, those of ten seconds are drawn.
+    """
     stream = stream_by_id(cluster, pk).stream
     outlook = _near_outlook(stream)
     redirections = redirections_of(stream, SHOWN_REDIRECTIONS)
-    figures = rate_figures(outlook, redirections)
-    long, now = long_outlook_of(stream, outlook), timezone.now()
-    # Until there are means of five minutes, those of ten seconds are drawn.
-    figures |= long_figures(long, redirections) if long else {"hours": figures["rate"]}
+    hours, now = long_outlook_of(stream, outlook) or outlook, timezone.now()
+    drawn = {"rate": outlook, "hours": hours}
+    figures = {name: rate_figure(known, redirections) for name, known in drawn.items()}
     start = now - LAG_SHOWN
     known = lags(cluster, stream.pk, start, _FIVE_MINUTES)
     if len(known) < LEAST_POINTS:
