@@ -10,7 +10,7 @@ import numpy as np
 from django.db.models import Count, QuerySet
 from redis.exceptions import RedisError
 
-from algorithms.vocabulary import Flags, Floats, Ints
+from algorithms.vocabulary import Flags, Floats
 from controlplane import models
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Exclusion, Node, Query, Stream, Task
@@ -22,13 +22,7 @@ from controlplane.telemetry import arrivals
 from controlplane.telemetry.arrivals import RateHistory
 from controlplane.telemetry.arrivals.catching_up import CatchingUp, catching_up
 from controlplane.telemetry.grid import RAW, Grid, means
-from controlplane.telemetry.measures import (
-    MINUTE_S,
-    PRESENT,
-    new_clusters,
-    present_end,
-    shown_seconds,
-)
+from controlplane.telemetry.measures import PRESENT, new_clusters, present_end, shown_seconds
 from controlplane.telemetry.series import read
 from controlplane.watch.series_shifts import Shifts, largest_shifts
 from controlplane.wire.measures import TaskMeasure, read_tasks
@@ -58,12 +52,6 @@ FIGURES: Final = (
 )  # fmt: skip
 
 BATCH_SERIES: Final = ("p95", "rf", "delivered", "waiting", "arrived", "in", "tasks")
-
-
-def _last_true(rows: Flags) -> Ints:
-    """Return the last row that is true in each column, -1 for none."""
-    last: Ints = np.where(rows, np.arange(len(rows))[:, None], -1).max(axis=0, initial=-1)
-    return last
 
 
 @dataclass(frozen=True)
@@ -150,13 +138,16 @@ class ClusterObservation:
     @cached_property
     def emptied(self) -> frozenset[int]:
         """Return the nodes that hosted tasks in the last day and have been active since."""
-        start = self.now - timedelta(days=1)
-        names, seconds = ("tasks", "capacity"), MINUTE_S
-        known = read(self.cluster, names, start, self.stop, seconds, nodes=len(self.nodes))
+        start, minute = self.now - timedelta(days=1), PRESENT.seconds
+        names = ("tasks", "capacity")
+        known = read(self.cluster, names, start, self.stop, minute, nodes=len(self.nodes))
         hosted, away = known["tasks"] > 0, np.isnan(known["capacity"])
         # Where no node has a capacity, the cluster had no batch.
         away &= ~away.all(axis=1, keepdims=True)
-        last_hosted, last_away = (_last_true(rows) for rows in (hosted, away))
+        rows = np.arange(len(known))[:, None]
+        last_hosted, last_away = (
+            np.where(flags, rows, -1).max(axis=0, initial=-1) for flags in (hosted, away)
+        )
         return frozenset(np.flatnonzero(last_hosted > last_away).tolist())
 
     @cached_property

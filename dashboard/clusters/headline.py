@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from django.db.models import Max
-from django.urls import reverse_lazy
+from django.urls import reverse
 
 from controlplane import numbers
 from controlplane.alerts.measures import AlertMeasure
@@ -32,9 +32,6 @@ _STOPPED: Final = "Records wait in the log until the cluster is started."
 _NO_RECORDS: Final = "The cluster runs and waits for its first records"
 _FIRST: Final = "Send some from the page of a stream."
 _IDLE: Final = "The cluster is idle: there are no new records"
-# What helps where no plan does.
-_CHECK: Final = {"link": reverse_lazy("system"), "link_title": "Check processes"}
-_NEXT_SAMPLE: Final = "The alert ends with the next sample."
 _FIRST_MINUTE: Final = "Weir checks limits after the first whole minute."
 
 
@@ -130,8 +127,13 @@ def _exceeded(row: ClusterStatus) -> ClusterHeadline:
         beside.append(backlog_title(cluster, row.now)[0])
     why = " ".join([headline.why, *(f"{text}." for text in beside)])
     if all(reading.measure is AlertMeasure.AGE for reading in exceeded):
-        return replace(headline, why=why, **_CHECK)
+        return _without_plan(replace(headline, why=why))
     return replace(headline, why=why, review=_waiting(cluster), may_request=True)
+
+
+def _without_plan(headline: ClusterHeadline) -> ClusterHeadline:
+    """Return the headline with what helps where no plan does."""
+    return replace(headline, link=reverse("system"), link_title="Check processes")
 
 
 def _firing(row: AlertRow) -> ClusterHeadline:
@@ -142,7 +144,8 @@ def _firing(row: AlertRow) -> ClusterHeadline:
     what += f": {row.value} at its last check, limit {row.limit}"
     why = "The mean of the last minute is within the limit: the alert ends if it stays there."
     if row.alert.subject == AlertMeasure.AGE:
-        return ClusterHeadline(what, _NEXT_SAMPLE, explain=row.subject, **_CHECK)
+        why = "The alert ends with the next sample."
+        return _without_plan(ClusterHeadline(what, why, explain=row.subject))
     return ClusterHeadline(what, why, explain=row.subject)
 
 

@@ -45,9 +45,10 @@ def rate_figure(
         return without_values("No record has arrived yet")
     first, now, last = outlook.starts[0], outlook.next_starts[0], outlook.next_starts[-1]
     shown = [row for row in redirections if first <= row.at <= last]
-    ahead, left = outlook.forecast, outlook.left
     if isinstance(outlook, StreamOutlook):
-        ahead, left = outlook.expected, None if outlook.left is None else min(outlook.left)
+        ahead, left = outlook.expected, min(outlook.left) if outlook.left else None
+    else:
+        ahead, left = outlook.forecast, outlook.left
     return figure(
         [*_rates(outlook, ahead), *_left(outlook, left)],
         yaxis=value_axis("records/s"),

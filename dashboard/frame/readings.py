@@ -11,7 +11,7 @@ from controlplane.health.summary import is_idle
 from controlplane.models import Cluster, Node
 from controlplane.policies.grades import Grade
 from controlplane.telemetry.measures import MeasureMeans, lines_between, means_between
-from dashboard.frame.tile import Tile, number_and_unit
+from dashboard.frame.tile import Tile
 
 DAY: Final = timedelta(days=1)
 # The length of the means among which the last one is searched.
@@ -35,7 +35,7 @@ SHOWN: Final = {
 def tiles_of(readings: ClusterReadings) -> list[Tile]:
     """Return the tiles in the order of the page; without records now, the last ones of the day."""
     last, note = MeasureMeans(), ""
-    if readings.is_live and readings[AlertMeasure.RECORDS].value is None:
+    if readings.is_live and readings[AlertMeasure.LATENCY].value is None:
         start, cluster = readings.end - DAY, readings.cluster.pk
         line = lines_between([cluster], start, readings.end, _LAST_S)[cluster]
         for place, means in enumerate(line, 1):
@@ -68,7 +68,9 @@ def shown_value(readings: ClusterReadings, measure: AlertMeasure) -> float | Non
 
 
 def _tile(readings: ClusterReadings, reading: AlertReading) -> Tile:
-    value, unit = number_and_unit(reading.value, reading.kind.unit)
+    value, unit = "no data", ""
+    if reading.value is not None:
+        value, unit = numbers.with_unit(reading.value, reading.kind.unit)
     is_bad = reading.grade in (Grade.BAD, Grade.WARN)
     return Tile(
         reading.kind.title, value, unit, _trend(readings, reading), _limit(readings, reading),
@@ -81,13 +83,13 @@ def _tile(readings: ClusterReadings, reading: AlertReading) -> Tile:
 
 
 def _trend(readings: ClusterReadings, reading: AlertReading) -> str:
-    if readings[reading.measure].value is None:
+    if reading.value is None or readings[reading.measure].value is None:
         return "no records" if reading.measure is AlertMeasure.RECORDS else ""
-    if reading.before is None:
-        return ""
-    changed = numbers.change(reading.value, reading.before, reading.kind.unit)
+    changed = ""
+    if reading.before is not None:
+        changed = numbers.change(reading.value, reading.before, reading.kind.unit)
     if reading.measure is AlertMeasure.LOAD and reading.node is not None:
-        return f"{node_name(readings.cluster, reading.node)}, {changed}"
+        return f"{node_name(readings.cluster, reading.node)}{changed and ', '}{changed}"
     if (
         reading.measure is AlertMeasure.KEPT
         and reading.value >= 1.0
