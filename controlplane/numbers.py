@@ -180,10 +180,8 @@ def with_unit(value: float | None, unit: str) -> tuple[str, str]:
     return (number, name) if number else (name, "")
 
 
-def change(value: float | None, before: float | None, unit: str) -> str:
+def change(value: float, before: float, unit: str) -> str:
     """Return the change of a measure with its direction and unit: ↑ 0.9 s, ↓ 17 points."""
-    if value is None or before is None:
-        return "no earlier value"
     number, shown = with_unit(abs(value - before), unit)
     if not any(digit in number for digit in "123456789"):
         return "no change"

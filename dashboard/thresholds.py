@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.plans.proposal_states import State
+from controlplane.proposals.listing import ENDED_EARLY
 
 GOOD, WARN, BAD, UNKNOWN = "good", "warn", "bad", "unknown"
 
@@ -46,8 +47,6 @@ _STATES = {
          " failing, behind",
 }  # fmt: skip
 STATES = {state: grade for grade, states in _STATES.items() for state in states.split(", ")}
-# The state of a plan that became stale while it was executed.
-ENDED_EARLY: Final = "ended early"
 # Grade and icon of the chips of proposals. Colour means good or bad, so most states have none.
 STATE_CHIPS: Final[Mapping[str, tuple[str, str]]] = {
     State.COMPUTING: ("info", "clock"),

@@ -92,6 +92,7 @@ class Cluster(models.Model):
     desired = models.CharField(max_length=10, choices=Desired, default=Desired.STOPPED)
     state = models.CharField(max_length=20, choices=State, default=State.STOPPED)
     state_detail = models.TextField(blank=True)
+    state_at = models.DateTimeField(null=True, blank=True, editable=False)
     slots = models.PositiveSmallIntegerField(default=4, validators=[MinValueValidator(1)])
     splits = models.PositiveSmallIntegerField(default=2, validators=[MinValueValidator(1)])
     split_capacity = models.FloatField(default=0.0, validators=[MinValueValidator(0.0)])

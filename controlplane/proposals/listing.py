@@ -12,22 +12,28 @@ from controlplane.pagination.filter_text import MAX_LENGTH
 from controlplane.pagination.listing import Filters, Listing, choice_filter, selected, text_filter
 from controlplane.pagination.lookup import row_by
 from controlplane.planning.sources import source_names
-from controlplane.plans.proposal_states import ENDED
+from controlplane.plans.proposal_states import ENDED, State
 
 # Of the columns that grow with the plan, rows of lists have the measures and the drift.
 UNLISTED: Final = tuple({*Proposal.HEAVY} - {"before", "after", "drift"})
 STATES = tuple(str(state) for state in Proposal.State)
 OPEN: Final = "open"
+# The state of a plan that became stale while it was executed.
+ENDED_EARLY: Final = "ended early"
+_EARLY: Final = Q(state=State.STALE, execution__isnull=False)
 
 
 def _state_is(_scope: object, lookup: str, state: str) -> Q:
-    return ~Q(state__in=ENDED) if state == OPEN else Q(**{f"state__{lookup}": state})
+    if state in (OPEN, ENDED_EARLY):
+        return _EARLY if state == ENDED_EARLY else ~Q(state__in=ENDED)
+    return Q(**{f"state__{lookup}": state})
 
 
 COLUMNS: Final = (
     stored("id", "number of the proposal", "id", kind=FieldKind.NUMBER, place=1),
-    stored("state", "state; open: not ended", "state", kind=FieldKind.CHOICE,
-            condition=_state_is, choices=lambda: (OPEN, *STATES), place=4),
+    stored("state", "state; open: not ended; ended early: stale while executed", "state",
+            kind=FieldKind.CHOICE, condition=_state_is,
+            choices=lambda: (OPEN, ENDED_EARLY, *STATES), place=4),
     stored("planner", "planner", "planner", kind=FieldKind.CHOICE, choices=source_names, place=2),
     stored("algorithm", "algorithm of the planner", "algorithm", place=3),
     stored("action_count", "number of its actions, null without a plan", "actions",

@@ -18,6 +18,7 @@ from controlplane.catalog.streams import sinks_into
 from controlplane.errors import Conflict, Fields, Invalid, NotFound
 from controlplane.models import Cluster, Exclusion, Stream
 from controlplane.models.query import LIVE_STATES
+from controlplane.numbers import counted
 from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.schemas.evolution import fields_of, patched, retired_after
 from controlplane.topology.schemas.readers import Assessed, assess, live_readers, schemas_of
@@ -98,7 +99,7 @@ def _register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> li
         audit.record(
             actor,
             "streams.register",
-            f"{len(specs)} streams",
+            counted(len(specs), "streams"),
             cluster=cluster,
             after={"new": len(new), "changed": changed, "first": specs[0].name},
         )

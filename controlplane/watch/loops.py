@@ -124,6 +124,10 @@ def _added(observed: ClusterObservation) -> LoopReading:
     if not empty or sum(observed.tasks.values()) < LEAST_TASKS * len(observed.active):
         text = "Every active node hosts tasks, or there are few tasks"
         return LoopReading(len(empty), 0, text, NODES)
+    # Advice is steady: what a plan emptied was not added. Uneven loads are of the imbalance.
+    empty = [node for node in empty if node.index not in observed.emptied]
+    if not empty:
+        return LoopReading(0, 0, "Plans or ended queries emptied the nodes without tasks", NODES)
     text = _names(empty, "is active and hosts no task", "are active and host no task")
     return _excluded(LoopReading(len(empty), 0, text, NODES, trouble=True), observed, empty)
 

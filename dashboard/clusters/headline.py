@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from django.db.models import Max
+from django.urls import reverse
 
 from controlplane import numbers
 from controlplane.alerts.measures import AlertMeasure
@@ -125,7 +126,14 @@ def _exceeded(row: ClusterStatus) -> ClusterHeadline:
     if cluster.state == Cluster.State.CATCHING_UP:
         beside.append(backlog_title(cluster, row.now)[0])
     why = " ".join([headline.why, *(f"{text}." for text in beside)])
+    if all(reading.measure is AlertMeasure.AGE for reading in exceeded):
+        return _without_plan(replace(headline, why=why))
     return replace(headline, why=why, review=_waiting(cluster), may_request=True)
+
+
+def _without_plan(headline: ClusterHeadline) -> ClusterHeadline:
+    """Return the headline with what helps where no plan does."""
+    return replace(headline, link=reverse("system"), link_title="Check processes")
 
 
 def _firing(row: AlertRow) -> ClusterHeadline:
@@ -137,6 +145,7 @@ def _firing(row: AlertRow) -> ClusterHeadline:
     why = "The mean of the last minute is within the limit: the alert ends if it stays there."
     if row.alert.subject == AlertMeasure.AGE:
         why = "The alert ends with the next sample."
+        return _without_plan(ClusterHeadline(what, why, explain=row.subject))
     return ClusterHeadline(what, why, explain=row.subject)
 
 
@@ -236,11 +245,11 @@ def is_starting(cluster: Cluster) -> bool:
 
 
 def started_at(cluster: Cluster, now: datetime) -> datetime:
-    """Return when a cluster that starts was started last, by a person or by Weir."""
+    """Return since when the application of a cluster starts, or a person waits for its start."""
+    if cluster.state == Cluster.State.STARTING:
+        return cluster.state_at or now
     started = AuditEntry.objects.filter(cluster=cluster, action="cluster.start")
-    restarted = cluster.restarts.aggregate(last=Max("at"))["last"]
-    times = (cluster.created_at, started.aggregate(last=Max("at"))["last"], restarted)
-    return max((time for time in times if time is not None), default=now)
+    return started.aggregate(last=Max("at"))["last"] or cluster.state_at or cluster.created_at
 
 
 def state_title(cluster: Cluster) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from controlplane.telemetry.series import fitting_seconds, read
 from dashboard.clusters.charts import readings_in
 from dashboard.csv_files import csv_file
 from dashboard.figures.buckets import LOADS, NodeSeries, heat_of
+from dashboard.frame.readings import shown_value
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.range_parameters import requested_range
 from dashboard.time_range import TimeRange
@@ -132,6 +133,8 @@ def _row(
             window["node_p95"], window["node_waiting"], window["node_state"], window.loads
         )
     )  # fmt: skip
+    if readings[AlertMeasure.LOAD].value is None and load is None:
+        load = shown_value(readings, AlertMeasure.LOAD)
     share = None if load is None else load / node.capacity
     return NodeTableRow(
         node=node,

@@ -16,6 +16,8 @@ from dashboard.figures.parts import (
 
 _PREFIXED_FROM = 10_000
 _AROUND_MS = 5 * 60_000
+# Lines of fewer points have dots.
+_DOTTED = 12
 
 
 class DrawnPoint(NamedTuple):
@@ -29,11 +31,12 @@ class DrawnPoint(NamedTuple):
 def results_figure(lines: Mapping[str, Sequence[DrawnPoint]]) -> Figure:
     """Draw the values of windows by key; an open circle marks what is not exact."""
     traces = [_line(index, name, points) for index, (name, points) in enumerate(lines.items())]
-    values = [
-        abs(value) for points in lines.values() for _, value, _ in points if value is not None
-    ]
+    values = [value for points in lines.values() for _, value, _ in points if value is not None]
     # A prefix for what has four digits or more: "500m" for a half is not understood.
-    written = "~s" if max(values, default=0) >= _PREFIXED_FROM else ",.4~g"
+    written = "~s" if max(map(abs, values), default=0) >= _PREFIXED_FROM else ",.4~g"
+    # Values far above 0 differ too little for an axis that begins there.
+    is_near = 0 <= min(values, default=0) <= max(values, default=0) / 2
+    mode = "tozero" if is_near else "normal"
     starts = [start for points in lines.values() for start, *_ in points]
     axis = time_axis()
     if starts and min(starts) == max(starts):
@@ -42,7 +45,7 @@ def results_figure(lines: Mapping[str, Sequence[DrawnPoint]]) -> Figure:
     return figure(
         traces,
         xaxis=axis,
-        yaxis=value_axis("", rangemode="normal", tickformat=written, automargin=True),
+        yaxis=value_axis("", rangemode=mode, tickformat=written, automargin=True),
         margin={"l": 52, "r": 12, "t": 26, "b": 28},
         showlegend=True,
     )
@@ -50,11 +53,13 @@ def results_figure(lines: Mapping[str, Sequence[DrawnPoint]]) -> Figure:
 
 def _line(index: int, name: str, points: Sequence[DrawnPoint]) -> Trace:
     look = {"width": 1.8, "color": COLORS[index % len(COLORS)], "dash": DASHES[index % len(DASHES)]}
+    # A dot on each of many windows hides the line; a window alone, or an estimate, has one.
+    is_dotted = len(points) < _DOTTED or any(point.note for point in points)
     return scatter(
         name,
         [point.start for point in points],
         [point.value for point in points],
-        "lines+markers",
+        "lines+markers" if is_dotted else "lines",
         line=look,
         marker={
             "size": [7 if point.note else 4 for point in points],

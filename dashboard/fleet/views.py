@@ -32,7 +32,7 @@ from dashboard.explain.plot import Plot
 from dashboard.explain.rows import explain_url
 from dashboard.fleet.headline import fleet_headline
 from dashboard.fleet.measure_plot import limits_of, measure_plot
-from dashboard.frame.readings import phrase
+from dashboard.frame.readings import phrase, shown_value
 from dashboard.frame.tile import Chip
 from dashboard.guards import PageRequest, anyone_page, cluster_page
 from dashboard.lists import require_known
@@ -153,7 +153,9 @@ def attention_of(row: FleetCluster) -> dict[str, Any]:
 def _worst(row: FleetCluster) -> AlertReading | None:
     """Return the reading to draw: the farthest beyond its limit that has a line."""
     readings = row.assessed.readings
+    fired = row.assessed.limits.exceeded
     drawn = [reading for reading in readings.exceeded if reading.measure is not AlertMeasure.AGE]
+    drawn.sort(key=lambda reading: str(reading.measure) not in fired)
     if drawn:
         return drawn[0]
     return readings[AlertMeasure.RECORDS] if row.assessed.status is FleetStatus.FAILED else None
@@ -217,6 +219,7 @@ def _cell(row: FleetCluster, measure: AlertMeasure) -> dict[str, Any]:
     reading = row.assessed.readings[measure]
     return {
         "reading": reading,
+        "value": shown_value(row.assessed.readings, measure),
         "of": _of(row, reading),
         "grade": str(reading.grade) if reading.grade in (Grade.BAD, Grade.WARN) else "",
         "line": row.lines.get(measure, ()),

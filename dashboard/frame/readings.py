@@ -1,17 +1,26 @@
 """Readings of a cluster as tiles, with trend, limit and bound, and in words."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from controlplane import numbers
 from controlplane.alerts.measures import AlertMeasure
 from controlplane.alerts.readings import AlertReading, ClusterReadings
+from controlplane.health.summary import is_idle
 from controlplane.models import Cluster, Node
 from controlplane.policies.grades import Grade
-from controlplane.telemetry.measures import means_between
+from controlplane.telemetry.measures import MeasureMeans, lines_between, means_between
 from dashboard.frame.tile import Tile
 
 DAY: Final = timedelta(days=1)
+# The length of the means among which the last one is searched.
+_LAST_S: Final = 300
+# Values of a cluster that receives nothing.
+_IDLE: Final = {
+    AlertMeasure.LOAD: 0.0, AlertMeasure.IMBALANCE: 0.0, AlertMeasure.RECORDS: 0.0,
+    AlertMeasure.KEPT: 1.0,
+}  # fmt: skip
 # The measures of the tiles, and the part of the page that shows each over time.
 SHOWN: Final = {
     AlertMeasure.LATENCY: "latency",
@@ -24,14 +33,44 @@ SHOWN: Final = {
 
 
 def tiles_of(readings: ClusterReadings) -> list[Tile]:
-    """Return the tiles in the order of the page."""
-    return [tile_of(readings, measure) for measure in SHOWN]
+    """Return the tiles in the order of the page; without records now, the last ones of the day."""
+    last, note = MeasureMeans(), ""
+    if readings.is_live and readings[AlertMeasure.LATENCY].value is None:
+        start, cluster = readings.end - DAY, readings.cluster.pk
+        line = lines_between([cluster], start, readings.end, _LAST_S)[cluster]
+        for place, means in enumerate(line, 1):
+            if means.latency_p95 is not None:
+                time = start + timedelta(seconds=place * _LAST_S)
+                last, note = means, f"last value, {numbers.clock(time, readings.end)}"
+    tiles = []
+    for measure in SHOWN:
+        tile = tile_of(readings, measure)
+        if tile.value is None and (value := getattr(last, measure)) is not None:
+            tile = replace(_tile(readings, replace(readings[measure], value=value)), note=note)
+        tiles.append(tile)
+    return tiles
 
 
 def tile_of(readings: ClusterReadings, measure: AlertMeasure) -> Tile:
     """Return the tile of one measure."""
-    reading = readings[measure]
-    value, unit = numbers.with_unit(reading.value, reading.kind.unit)
+    value = shown_value(readings, measure)
+    return _tile(readings, replace(readings[measure], value=value))
+
+
+def shown_value(readings: ClusterReadings, measure: AlertMeasure) -> float | None:
+    """Return a value; of an idle cluster what is true without records, though nothing measures it.
+
+    None if nothing is known.
+    """
+    value = readings[measure].value
+    is_known = value is not None or not readings.is_live
+    return value if is_known or not is_idle(readings.cluster, readings.end) else _IDLE.get(measure)
+
+
+def _tile(readings: ClusterReadings, reading: AlertReading) -> Tile:
+    value, unit = "no data", ""
+    if reading.value is not None:
+        value, unit = numbers.with_unit(reading.value, reading.kind.unit)
     is_bad = reading.grade in (Grade.BAD, Grade.WARN)
     return Tile(
         reading.kind.title, value, unit, _trend(readings, reading), _limit(readings, reading),
@@ -44,11 +83,13 @@ def tile_of(readings: ClusterReadings, measure: AlertMeasure) -> Tile:
 
 
 def _trend(readings: ClusterReadings, reading: AlertReading) -> str:
-    if reading.value is None:
-        return "no records in this period"
-    changed = numbers.change(reading.value, reading.before, reading.kind.unit)
+    if reading.value is None or readings[reading.measure].value is None:
+        return "no records" if reading.measure is AlertMeasure.RECORDS else ""
+    changed = ""
+    if reading.before is not None:
+        changed = numbers.change(reading.value, reading.before, reading.kind.unit)
     if reading.measure is AlertMeasure.LOAD and reading.node is not None:
-        return f"{node_name(readings.cluster, reading.node)}, {changed}"
+        return f"{node_name(readings.cluster, reading.node)}{changed and ', '}{changed}"
     if (
         reading.measure is AlertMeasure.KEPT
         and reading.value >= 1.0

@@ -12,10 +12,12 @@ from controlplane.numbers import MISSING, counted, percent
 from controlplane.pagination.listing import Filters
 from controlplane.planning.adapters import adapters
 from controlplane.planning.sources import planner_title
+from controlplane.plans.proposal_states import State
 from controlplane.policies.assessment import LATENCY, Assessment, EffectKind
 from controlplane.policies.planner_record import calibration, ledger_listing, record_of
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
+from controlplane.proposals.listing import ENDED_EARLY
 from dashboard.figures.ledger import ledger_figures
 from dashboard.frame.tile import Tile
 from dashboard.guards import PageRequest, cluster_page
@@ -126,6 +128,7 @@ def _row(entry: LedgerEntry) -> dict[str, object]:
     first = changed[0] if changed else None
     return {
         "entry": entry,
+        "state": ENDED_EARLY if entry.outcome == State.STALE else entry.outcome,
         "first": first,
         "change": change_text(first) if first is not None else "",
         "others": "; ".join(f"{row.effect} {change_text(row)}" for row in changed[1:]),

@@ -18,10 +18,10 @@ from controlplane.policies.gains import Gain, gain_in, gain_of
 from controlplane.policies.gate import GateCode, Judgement
 from controlplane.policies.grades import Grade
 from controlplane.policies.settings import PolicySettings
+from controlplane.proposals.listing import ENDED_EARLY
 from controlplane.proposals.outcome import Outcome, outcome_of
 from dashboard.frame.headline import Headline
 from dashboard.proposals.headline import pair_text
-from dashboard.thresholds import ENDED_EARLY
 
 _ACTIVE: Final = (State.APPROVED, State.EXECUTING, State.PAUSED, State.ROLLING_BACK)
 # Title and description of each goal.

@@ -35,12 +35,12 @@ from controlplane.records.dead_letter_list import ABOUT
 from controlplane.records.examples import example_record
 from controlplane.records.kept_samples import sample_of
 from controlplane.records.stream_map import candidates
-from controlplane.telemetry.arrivals import lags
+from controlplane.telemetry.arrivals import PERIOD_S, lags
 from controlplane.telemetry.sources import SourceStatus, source_status
 from controlplane.wire.dead_letters import Reason
 from controlplane.wire.schema import kind_text
 from controlplane.wire.sources.kinds import source_from_json
-from dashboard.figures.stream import lag_figures, long_figures, rate_figures
+from dashboard.figures.stream import LEAST_POINTS, lag_figures, rate_figure
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import render_page
 from dashboard.streams.admission import (
@@ -90,15 +90,20 @@ def live(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 
 @cluster_page
 def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
-    """Return the charts of a stream as JSON: hours, the last one, and the lag."""
+    """Return the charts of a stream as JSON: hours, the last one, and the lag.
+
+    Until there are means of five minutes, those of ten seconds are drawn.
+    """
     stream = stream_by_id(cluster, pk).stream
     outlook = _near_outlook(stream)
     redirections = redirections_of(stream, SHOWN_REDIRECTIONS)
-    figures = rate_figures(outlook, redirections)
-    figures |= long_figures(long_outlook_of(stream, outlook), redirections)
-    now = timezone.now()
+    hours, now = long_outlook_of(stream, outlook) or outlook, timezone.now()
+    drawn = {"rate": outlook, "hours": hours}
+    figures = {name: rate_figure(known, redirections) for name, known in drawn.items()}
     start = now - LAG_SHOWN
     known = lags(cluster, stream.pk, start, _FIVE_MINUTES)
+    if len(known) < LEAST_POINTS:
+        known = lags(cluster, stream.pk, start, PERIOD_S)
     limit_s = policy_of(cluster).redirect_latency_s
     return JsonResponse({"figures": figures | lag_figures(known, limit_s, (start, now))})
 

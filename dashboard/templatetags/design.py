@@ -8,9 +8,11 @@ from functools import cache
 from typing import Final
 
 from django import template
+from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from controlplane.installation.assets.typeface import typeface_files
 from controlplane.svg import Scale, line, percent
 
 register = template.Library()
@@ -55,6 +57,14 @@ SPARK_HEIGHT: Final = 22
 _MAX_POINTS: Final = 60
 # The highest value of an axis, in limits.
 _FAR: Final = 2.5
+
+
+@register.simple_tag
+def preload_typeface() -> str:
+    """Return the link by which the browser loads the typeface before it reads the style sheet."""
+    name = "inter-latin.woff2"
+    link = '<link rel="preload" href="{}" as="font" type="font/woff2" crossorigin>'
+    return format_html(link, static(f"vendor/{name}")) if name in typeface_files() else ""
 
 
 @register.simple_tag

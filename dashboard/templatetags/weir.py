@@ -92,6 +92,12 @@ def state(word: str) -> SafeString:
 
 
 @register.filter
+def action_words(code: str) -> str:
+    """Return the code of an audited action in words: query.task_count, Query: task count."""
+    return numbers.raised(code.replace(".", ": ").replace("_", " ").replace("-", " "))
+
+
+@register.filter
 def counted(number: int, things: str) -> str:
     """Return a number with its noun, given in the plural: 1 query, 2,000 queries."""
     return numbers.counted(number, things)

@@ -162,7 +162,7 @@ export class ChartBoard {
     const [figure, element] = [this.figures[name], this.elements.get(name)];
     if (!figure) return;
     const range = this.live ? liveRange(this.range, this.window.last) : this.range;
-    if (samples.length) delete element.dataset.waiting;
+    if (samples.some((sample) => figure.data.some(({ meta }) => sample[meta?.field] != null))) delete element.dataset.waiting;
     else element.dataset.waiting = this.missing;
     const top = topOf(figure, samples, this.window.waited);
     for (const trace of figure.data) fillTrace(trace, samples, top, range);

@@ -52,7 +52,8 @@ def _write(slug: str, report: Report) -> None:
     answer = {"state": report.state, "state_detail": report.detail}
     if row is None or answer == {name: getattr(row, name) for name in answer}:
         return
-    Cluster.objects.filter(pk=row.pk).update(**answer)
+    since = {"state_at": timezone.now()} if row.state != report.state else {}
+    Cluster.objects.filter(pk=row.pk).update(**answer, **since)
     if row.state != report.state or not report.code:
         text = f"{report.state}: {report.detail}" if report.detail else report.state
         announce(row.pk, event("state", text, state=report.state))

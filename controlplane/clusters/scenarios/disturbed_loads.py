@@ -6,20 +6,24 @@ at every hour of a demonstration.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Final
 
 import numpy as np
+from django.db.models import Min, Q
+from django.utils import timezone
 
 from algorithms.balance import imbalance
 from algorithms.vocabulary import Ints
 from controlplane.catalog.split_reading import reading_of
 from controlplane.errors import Conflict
-from controlplane.models import Cluster, Stream, Task
+from controlplane.models import Cluster, Scenario, Stream, Task
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.plans.plan import TaskMove
 from controlplane.policies.store import policy_of
+from controlplane.telemetry.arrivals import rates_between
 from controlplane.wire.routing.query_actions import MoveTasks
 
 ALL_STREAMS: Final = "*"
@@ -39,6 +43,9 @@ GROWN: Final = 0.7
 _LEAST_RATE: Final = 0.01
 # A hot stream has at least one of so many records: rarer ones come in bursts.
 _SHARES: Final = 200
+# Rates show a scenario for so long after its end, and are those of so long before its start.
+_SETTLES: Final = timedelta(minutes=3)
+_BEFORE: Final = timedelta(minutes=2)
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,7 @@ def grown_stream(cluster: Cluster) -> GrownStream:
     """Return the busiest stream that shares its split node, grown beyond what that can read."""
     by_split: dict[int, dict[str, float]] = {}
     shares = reading_of(cluster).shares()
-    for stream in Stream.objects.filter(cluster=cluster).only("name", "rate", "declared_rate"):
+    for stream in _streams(cluster):
         for split, part in shares[stream.pk].items():
             by_split.setdefault(split, {})[stream.name] = part * stream.weight
     shared = [loads for loads in by_split.values() if len(loads) > 1]
@@ -134,7 +141,7 @@ def hot_stream(cluster: Cluster) -> GrownStream:
     places = np.flatnonzero(np.isin(model.indices, list(active)))
     if len(places) < 2:  # noqa: PLR2004 - between two nodes
         raise Conflict("no_such_node", f"{cluster.name} has no second node for records of the key")
-    streams = list(Stream.objects.filter(cluster=cluster).only("name", "rate", "declared_rate"))
+    streams = _streams(cluster)
     least = _weight(streams) / _SHARES
     known = [stream for stream in streams if stream.weight > 0 and stream.weight >= least]
     if not known:
@@ -154,7 +161,7 @@ def _rarely_read(cluster: Cluster, nodes: Mapping[int, int]) -> list[Stream]:
 
     `nodes`: the number of nodes by stream. Raises `Conflict` no_stream.
     """
-    streams = list(Stream.objects.filter(cluster=cluster).only("name", "rate", "declared_rate"))
+    streams = _streams(cluster)
     known = [stream for stream in streams if stream.weight > 0]
     for most in sorted({nodes.get(stream.pk, 0) for stream in known}):
         chosen = [stream for stream in known if nodes.get(stream.pk, 0) <= most]
@@ -167,8 +174,24 @@ def _imbalance(model: LoadModel) -> float:
     return imbalance(model.loads / model.capacities)
 
 
+def _streams(cluster: Cluster) -> list[Stream]:
+    """Return the streams with their rates before the scenarios that their rates still show."""
+    rows = Stream.objects.filter(cluster=cluster).only("name", "split", "rate", "declared_rate")
+    streams, now = list(rows), timezone.now()
+    shown = Scenario.objects.filter(Q(ended_at=None) | Q(ended_at__gt=now - _SETTLES))
+    first = shown.filter(cluster=cluster).aggregate(at=Min("started_at"))["at"]
+    if first is not None:
+        known = rates_between(cluster, first - _BEFORE, first, [row.pk for row in streams]).means
+        for stream in streams:
+            stream.rate = known.get(stream.pk, stream.rate)
+    return streams
+
+
 def _model(cluster: Cluster) -> LoadModel:
-    return LoadModel.of(take_snapshot(cluster.pk, cluster.nu))
+    model = LoadModel.of(take_snapshot(cluster.pk, cluster.nu))
+    weights = {stream.pk: stream.weight for stream in _streams(cluster)}
+    offered = np.array([weights[stream] for stream in model.streams.tolist()], np.float64)
+    return replace(model, offered=offered, rates=model.rates / model.offered * offered)
 
 
 def _moved(model: LoadModel, units: Ints, targets: Ints) -> tuple[Sequence[MoveTasks], LoadModel]:

@@ -184,7 +184,8 @@ def _history(seconds: int, known: Ints, periods: Sequence[Period], end: datetime
     arrived = grid_of([ARRIVED], periods, subjects=known)
     rates = np.full((count, len(known)), np.nan)
     places = np.round((arrived.times - first.timestamp()) / seconds).astype(np.int64)
-    rates[places] = np.nan_to_num(arrived[ARRIVED]) / seconds
+    # The first long period of a cluster is measured in part.
+    rates[places] = np.nan_to_num(arrived[ARRIVED]) / arrived.measured_s[:, None]
     starts = [first + timedelta(seconds=seconds * place) for place in range(count)]
     return RateHistory(seconds, known, np.ascontiguousarray(rates.T), starts)
 

@@ -4,7 +4,7 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import Cluster, Proposal
+from controlplane.models import Cluster, Execution, Proposal
 from controlplane.pagination.filter_text import BadFilter
 from controlplane.proposals.listing import ProposalFilters, proposals_listing
 from tests.support import cluster as made
@@ -15,7 +15,7 @@ def cluster(operator: Actor) -> Cluster:
     cluster = made.small_cluster(operator)
     for pk, state, algorithm, by, actions in (
         (1, "ready", "mms", "ann", 3), (2, "failed", "mms", "bob", None),
-        (3, "done", "lp", "ann", 9),
+        (3, "done", "lp", "ann", 9), (4, "stale", "lp", "eve", 1), (5, "stale", "lp", "eve", 1),
     ):  # fmt: skip
         Proposal.objects.create(
             pk=pk, cluster=cluster, planner="placement", algorithm=algorithm, state=state,
@@ -23,22 +23,26 @@ def cluster(operator: Actor) -> Cluster:
             error_code="out_of_memory" if state == "failed" else "",
             predicted={} if actions is None else {"actions": actions},
         )  # fmt: skip
+    early = Proposal.objects.get(pk=4)
+    Execution.objects.create(proposal=early, cluster=cluster, started_at=timezone.now())
     return cluster
 
 
 @pytest.mark.parametrize(
     ("text", "numbers"),
     [
-        ("", [3, 2, 1]),
+        ("", [5, 4, 3, 2, 1]),
         ("state:open", [1]),
         ("state:failed,done", [3, 2]),
-        ("planner:placement algorithm=lp", [3]),
+        ("planner:placement algorithm=lp by:ann", [3]),
         ("by:ann actions>3", [3]),
-        ("actions<=3", [1]),
+        ("actions<=3 id<4", [1]),
         ("error:memory", [2]),
         ("id<3", [2, 1]),
-        ("requested>1h -by:ann", [2]),
+        ("requested>1h -by:ann -by:eve", [2]),
         ("bob", [2]),
+        ('state:"ended early"', [4]),
+        ("state:stale", [5, 4]),
     ],
 )
 def test_a_filter_text_selects_proposals(cluster: Cluster, text: str, numbers: list[int]) -> None:

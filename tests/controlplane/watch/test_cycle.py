@@ -29,6 +29,7 @@ from tests.support.execution import begun, moves_of, prepared_scattered
 from tests.support.watching import measured, newest, reachable
 
 pytestmark = pytest.mark.django_db(transaction=True)
+NODE_3_EMPTY = [6, 3, 3, 0]
 # Each stream goes to all nodes; a plan halves that.
 SCATTERED = {"rf": 4.0}
 
@@ -344,10 +345,30 @@ def test_the_front_door_names_every_code_that_is_written() -> None:
     assert PolicySettings().watch == "recommend"
 
 
+@pytest.mark.parametrize("is_back", [False, True])
+def test_what_a_plan_emptied_stays_empty_while_the_loads_are_unchanged(
+    spread: Cluster, now: datetime, is_back: bool
+) -> None:
+    """Only a node that was away since it hosted tasks is added."""
+    cooldown = PolicySettings().cooldown_s
+    measured(spread, now, rf=1.0, capacity=[500.0] * 4)
+    if is_back:
+        minute = now + timedelta(seconds=60)
+        measured(spread, minute, rf=1.0, capacity=[500.0] * 3 + [None], tasks=NODE_3_EMPTY)
+    Task.objects.filter(node__index=3).update(node=spread.nodes.get(index=0))
+    for cycle in (1, 2):
+        later = now + timedelta(seconds=cycle * (cooldown + 1))
+        measured(spread, later, rf=1.0, capacity=[500.0] * 4, tasks=NODE_3_EMPTY)
+        watch_cluster(spread, later)
+    assert Proposal.objects.exists() == is_back
+    asked = Decision.objects.filter(loop="node added", code="asked")
+    assert asked.exists() == is_back
+
+
 def plan_of_a_less_urgent_loop(spread: Cluster, now: datetime) -> Proposal:
     """Return a ready plan for a node without tasks, which leaves the replication factor at 4."""
     Task.objects.filter(node__index=3).update(node=spread.nodes.get(index=0))
-    measured(spread, now, rf=1.0)
+    measured(spread, now, rf=1.0, tasks=NODE_3_EMPTY)
     watch_cluster(spread, now)
     first = Proposal.objects.get()
     assert newest(spread, "node added").code == "asked"
@@ -363,7 +384,7 @@ def test_a_plan_that_leaves_a_more_urgent_loop_in_trouble_is_replaced(
     """A node without tasks asks first; its plan must not prevent the one that ends the alert."""
     first = plan_of_a_less_urgent_loop(spread, now)
     later = now + timedelta(seconds=PolicySettings().cooldown_s + 1)
-    measured(spread, later, **SCATTERED)
+    measured(spread, later, **SCATTERED, tasks=NODE_3_EMPTY)
     watch_cluster(spread, later)
     assert newest(spread, "replication").code == "asked"
     second = Proposal.objects.get(state="computing")
@@ -381,7 +402,7 @@ def test_a_fruitless_plan_beside_a_waiting_one_is_asked_again_after_the_cool_dow
     codes = []
     for seconds in (cooldown + 1, cooldown + 11, 2 * cooldown + 2):
         later = now + timedelta(seconds=seconds)
-        measured(spread, later, **SCATTERED)
+        measured(spread, later, **SCATTERED, tasks=NODE_3_EMPTY)
         watch_cluster(spread, later)
         codes.append(newest(spread, "replication").code)
         Proposal.objects.filter(state="computing").update(state="no_better_plan")

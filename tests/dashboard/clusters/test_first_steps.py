@@ -37,7 +37,7 @@ def test_the_page_has_the_next_step_and_the_clock_of_the_start(
     cluster = small_cluster(operator)
     started = timezone.now() - timedelta(seconds=42)
     rows = Cluster.objects.filter(pk=cluster.pk)
-    rows.update(desired="running", state="stopped", created_at=started)
+    rows.update(desired="running", state="starting", state_at=started)
     html = operating.get(f"/clusters/{cluster.slug}/").content.decode()
     assert 'data-step="query" data-state="next"' in html
     assert "starting (Spark, 0:4" in html

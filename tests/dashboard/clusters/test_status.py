@@ -8,10 +8,13 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
+from controlplane.alerts.readings import cluster_readings
 from controlplane.health.summary import BacklogTrend, backlog_trend
 from controlplane.models import Cluster, ClusterHealth
 from dashboard.clusters.headline import FIRST_FIGURES, backlog_title, state_title
+from dashboard.frame.readings import tiles_of
 from tests.support.cluster import placed, small_cluster
+from tests.support.series import add_measures
 
 NOW = datetime(2026, 5, 3, 10, 0, tzinfo=UTC)
 WORDLESS = (Cluster.State.RUNNING, Cluster.State.STOPPED)
@@ -83,3 +86,24 @@ def test_the_page_of_a_new_cluster_leads_to_its_first_stream_and_query(
     content = operating.get("/clusters/sf/").content.decode()
     assert f'primary" href="{submit}"' not in content
     assert 'primary">Start</button>' in content
+
+
+def test_the_tiles_of_an_idle_cluster_have_what_is_true(operator: Actor) -> None:
+    """Nothing arrives, so nothing is measured: no load, and the last latency with its time."""
+    cluster, now = small_cluster(operator), timezone.now()
+    Cluster.objects.filter(pk=cluster.pk).update(state="running", desired="running")
+    ClusterHealth.objects.create(cluster=cluster, observed_at=now, unread=0)
+    cluster.refresh_from_db()
+    tiles = {tile.title: tile for tile in tiles_of(cluster_readings(cluster))}
+    assert tiles["Latency p95"].number == "no data"
+    before = now - timedelta(minutes=20)
+    add_measures(cluster, before, {"latency_p95": 1_300.0, "records_in": 9.0}, 300)
+    tiles = {tile.title: tile for tile in tiles_of(cluster_readings(cluster))}
+    texts = {title: (tile.number, tile.unit) for title, tile in tiles.items()}
+    assert texts["Records in"] == ("0", "/s")
+    assert texts["Fullest node"] == ("0", "%")
+    assert texts["Input kept"] == ("100", "%")
+    assert texts["Latency p95"] == ("1.3", "s")
+    assert tiles["Latency p95"].note.startswith("last value, ")
+    notes = [tile.note for tile in tiles.values()]
+    assert notes.count("no records") == 1

@@ -79,6 +79,17 @@ def test_an_alert_whose_value_is_within_its_limit_is_named_as_in_the_list() -> N
     assert headline.explain == row.subject
 
 
+def test_no_plan_is_requested_where_none_helps(operating: Client) -> None:
+    """Without data it is a process that does not report."""
+    cluster = fleet_cluster("bad")
+    firing(cluster, "data_age", value=90.0, limit=30.0)
+    Cluster.objects.update(last_sample_at=timezone.now() - timedelta(minutes=2))
+    for path in ("/", "/clusters/bad/"):
+        html = operating.get(path).content.decode()
+        assert '<a class="button primary" href="/system/">Check processes</a>' in html
+        assert 'class="button primary" href="/clusters/bad/proposals/#request"' not in html
+
+
 @pytest.mark.parametrize("code", ["stale", "answered"])
 def test_a_monitor_that_waits_is_calm_everywhere(operating: Client, code: str) -> None:
     decided(fleet_cluster("bad"), code)

@@ -104,3 +104,13 @@ def test_lines_are_of_the_estimates_if_values_are_scaled() -> None:
     drawn = results_figure({"Kiel": [scaled, DrawnPoint(0, 1)]})["data"][0]
     assert drawn["marker"]["symbol"] == ["circle-open", "circle"]
     assert [point.value for point in lines_of(windows, "revenue")["Kiel"]] == [12.9]
+
+
+def test_many_windows_have_a_line_without_dots_from_zero_on() -> None:
+    few, many = ([DrawnPoint(60_000 * at, at % 9) for at in range(n)] for n in (3, 40))
+    assert results_figure({"a": few})["data"][0]["mode"] == "lines+markers"
+    drawn = results_figure({"a": many})
+    assert drawn["data"][0]["mode"] == "lines"
+    assert drawn["layout"]["yaxis"]["rangemode"] == "tozero"
+    high = [DrawnPoint(60_000 * at, 500 + at) for at in range(40)]
+    assert results_figure({"a": high})["layout"]["yaxis"]["rangemode"] == "normal"

@@ -7,7 +7,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Stream
 from controlplane.topology.split_nodes import set_split_capacity
-from dashboard.figures.stream import rate_figures
+from dashboard.figures.stream import rate_figure
 from dashboard.streams.admission import HourCell
 from tests.support.admission import arrived
 
@@ -99,7 +99,7 @@ def test_levels_of_cells_follow_the_share() -> None:
 def test_the_chart_has_rates_interval_and_redirections(
     operating: Client, stream: Stream, sf: Cluster, operator: Actor
 ) -> None:
-    figure = rate_figures(None, [])["rate"]
+    figure = rate_figure(None, [])
     assert figure["data"] == []
     set_split_capacity(operator, sf, 100.0, emulated=False)
     arrived(sf, timezone.now(), {"s0": [30.0] * 40})

@@ -50,10 +50,17 @@ def test_only_changes_are_announced(
     make_cluster("sf", Cluster.Desired.RUNNING)
     told: list[str] = []
     monkeypatch.setattr("workers.agent.fleet.announce", lambda _, event: told.append(event["text"]))
-    write_reports({"sf": Report("starting", "Spark starts")})
-    write_reports({"sf": Report("starting", "Spark starts")})
+    write_reports({"sf": Report("starting")})
+    since = Cluster.objects.get().state_at
+    write_reports({"sf": Report("starting", "Spark starts", "start")})
+    write_reports({"sf": Report("starting", "Spark starts", "start")})
+    assert since is not None
+    assert Cluster.objects.get().state_at == since, "the state is the same"
     write_reports({"sf": Report("running")})
-    assert told == ["starting: Spark starts", "running"]
+    assert told == ["starting", "running"]
+    later = Cluster.objects.get().state_at
+    assert later is not None
+    assert later > since
 
 
 def test_a_cluster_deleted_meanwhile_is_passed_over() -> None:

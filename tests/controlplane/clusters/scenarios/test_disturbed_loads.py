@@ -3,10 +3,12 @@
 from datetime import timedelta
 
 import pytest
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from algorithms.balance import imbalance
 from controlplane.clusters import scenarios
+from controlplane.clusters.scenarios.disturbed_loads import overload_factor
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Proposal, Scenario, Stream, Task
 from controlplane.planning.load_model import LoadModel
@@ -153,3 +155,16 @@ def test_admission_has_a_gain_for_a_grown_stream(cluster: Cluster) -> None:  # n
     assert proposal.state == "ready"
     assert proposal.before["split_overload"] > 0
     assert proposal.after["split_overload"] == 0
+
+
+@pytest.mark.usefixtures("queries")
+def test_a_scenario_soon_after_another_has_the_rates_before_it(cluster: Cluster) -> None:  # noqa: F811
+    calm, now = overload_factor(cluster), timezone.now()
+    arrived(cluster, now, {row.name: [row.weight] * 18 for row in cluster.streams.all()})
+    rush = start(cluster, "rush_hour")
+    cluster.streams.update(rate=3 * Coalesce("rate", "declared_rate", 1.0))
+    assert overload_factor(cluster) == pytest.approx(calm, rel=0.05)
+    scenarios.end_scenario(made.actor(name="an-ender"), rush)
+    assert overload_factor(cluster) == pytest.approx(calm, rel=0.05)
+    Scenario.objects.update(ended_at=now - timedelta(minutes=4))
+    assert overload_factor(cluster) == pytest.approx(calm / 3, rel=0.05), "its own rates by then"

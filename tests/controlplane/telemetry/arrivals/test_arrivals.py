@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from controlplane.models import Cluster
 from controlplane.telemetry import arrivals, series
 from tests.support.admission import telemetry
-from tests.support.series import stored_times
+from tests.support.series import add_arrivals, stored_times
 
 pytestmark = pytest.mark.django_db
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -181,3 +181,10 @@ def test_periods_of_a_clock_that_ran_ahead_are_deleted(cluster: Cluster) -> None
     assert series.forget_after(cluster, after(60)) > 0
     arrivals.count(cluster, [telemetry(after(70), {7: 10}), telemetry(after(80), {7: 50})])
     assert rates(cluster, 7)[-1] == 5.0
+
+
+def test_the_mean_of_a_period_is_over_its_measured_part(cluster: Cluster) -> None:
+    """A cluster that was started 30 s before the end of five minutes has its rate, not a tenth."""
+    add_arrivals(cluster, START, {7: 240}, seconds=300, measured_s=30.0)
+    add_arrivals(cluster, after(300), {7: 80})
+    assert rates(cluster, 7, 300) == [8.0]
