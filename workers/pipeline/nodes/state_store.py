@@ -28,13 +28,13 @@ def open_state(handle: StatefulProcessorHandle) -> MapState:
 
 
 def pack(small: Mapping[str, bytes], apart: set[str]) -> bytes:
-    """Return small values and the names of those that are stored apart as one value."""
+    """Return small values and the names of values that are stored apart as one value."""
     head = [sorted(apart), {name: len(value) for name, value in small.items()}]
     return b"\n".join((json.dumps(head).encode(), b"".join(small.values())))
 
 
 def unpack(value: bytes) -> tuple[dict[str, bytes], set[str]]:
-    """Return the small values, and the names of those that are stored apart."""
+    """Return the small values, and the names of values that are stored apart."""
     head, newline, data = value.partition(b"\n")
     names = json.loads(head)
     if not newline:
@@ -103,9 +103,9 @@ class NodeStore:
         for name in values.keys() - small.keys():
             if name not in self._apart or self._read.get(name) != values[name]:
                 self._state.updateValue((name,), (values[name],))
-        gone = {name for name, data in self._written.items() if data is None}
-        for name in self._apart & (gone | small.keys()):
+        removed = {name for name, data in self._written.items() if data is None}
+        for name in self._apart & (removed | small.keys()):
             self._state.removeKey((name,))
-        packed = pack(small, (self._apart | values.keys()) - gone - small.keys())
+        packed = pack(small, (self._apart | values.keys()) - removed - small.keys())
         if packed != self._packed:
             self._state.updateValue((NAMES,), (packed,))
