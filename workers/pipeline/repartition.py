@@ -60,6 +60,7 @@ class RepartitionRequest:
     checkpoint: Path
     partitions: int
     log_url: str = field(default="", repr=False)
+    results_url: str = field(default="", repr=False)
 
 
 @dataclass
@@ -160,6 +161,7 @@ def _finish_batch(spark: SparkSession, plan: RepartitionRequest, checkpoint: Che
         max(checkpoint.partitions, table.node_count),
         splits,
         log_url=plan.log_url,
+        results_url=plan.results_url,
     )
     logger.info("batch %s was begun: it is finished first", checkpoint.pending["batch"])
     prepare(spark, application, once=True).start().awaitTermination()
@@ -204,8 +206,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         given = surroundings()
         plan = RepartitionRequest(
-            options.cluster, given.redis_url, options.checkpoint, options.partitions, given.log_url
-        )
+            options.cluster, given.redis_url, options.checkpoint, options.partitions,
+            given.log_url, given.results_url,
+        )  # fmt: skip
         outcome = repartition(plan, dry_run=options.dry_run)
     except (RepartitionRejected, AlreadyRunning, CheckpointUnusable, SettingMissing) as refusal:
         logger.error("%s", refusal)

@@ -12,27 +12,13 @@ from django.utils import timezone
 from controlplane.access import tokens
 from controlplane.access.roles import Actor
 from controlplane.models import ApiToken, Cluster, Query
+from tests.controlplane.api.callers import user_of
 from tests.support.cluster import placed
 from tests.support.texts import SUMMARY_JSON
 
 pytestmark = pytest.mark.django_db(transaction=True)
 QUERIES = "/api/v1/clusters/sf/queries"
 GOOD = {"name": "q", "streams": ["s0", "s1"], "text": SUMMARY_JSON}
-
-
-def user_of(by: Actor) -> User:
-    assert isinstance(by.user, User)
-    return by.user
-
-
-def bearer(by: Actor) -> dict[str, str]:
-    return {"authorization": f"Bearer {tokens.create(user_of(by), 'test')}"}
-
-
-@pytest.fixture
-def script(operator: Actor) -> Client:
-    """A client with an operator's token that checks CSRF as a real server does."""
-    return Client(enforce_csrf_checks=True, headers=bearer(operator))
 
 
 def post(client: Client, path: str, body: Any, **headers: str) -> Any:
@@ -74,7 +60,7 @@ def test_a_session_without_csrf_token_may_not_write(operator: Actor, sf: Cluster
 @pytest.mark.parametrize("spoil", ["expired", "inactive", "wrong"])
 def test_a_token_that_does_not_hold_is_refused(operator: Actor, sf: Cluster, spoil: str) -> None:
     """Expiry and switching a user off work at once."""
-    headers = bearer(operator)
+    headers = {"authorization": f"Bearer {tokens.create(user_of(operator), 'test')}"}
     if spoil == "expired":
         ApiToken.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     elif spoil == "inactive":

@@ -8,7 +8,7 @@ from django.test import Client
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, LabRun
-from tests.controlplane.api.test_api import bearer
+from tests.controlplane.api.callers import scripted
 from tests.support.cluster import placed
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -20,7 +20,7 @@ SF = "/api/v1/clusters/sf"
 def script(operator: Actor, sf: Cluster) -> Client:
     """A client with an operator's token, on a cluster with queries."""
     placed(operator, sf, {f"q{number}": ["s0"] for number in range(4)})
-    return Client(headers=bearer(operator))
+    return scripted(operator)
 
 
 def post(client: Client, path: str, body: Any) -> Any:

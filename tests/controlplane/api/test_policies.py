@@ -11,7 +11,7 @@ from django.utils import timezone
 from controlplane.api.application import api
 from controlplane.api.common.examples import BODIES
 from controlplane.models import Cluster, Decision
-from tests.controlplane.api.test_api import bearer
+from tests.controlplane.api.callers import scripted
 from tests.support.cluster import actor
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -21,7 +21,7 @@ BASE = "/api/v1/clusters/sf"
 @pytest.fixture
 def script(sf: Cluster) -> Client:
     """A client with an admin's token."""
-    return Client(headers=bearer(actor("admin")))
+    return scripted(actor("admin"))
 
 
 def send(client: Client, verb: str, path: str, body: Any) -> Any:

@@ -8,7 +8,8 @@ from django.test import Client
 
 from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster, Proposal
-from tests.controlplane.api.test_proposals import PROPOSALS, client_of, started
+from tests.controlplane.api.callers import scripted
+from tests.controlplane.api.test_proposals import PROPOSALS, started
 from tests.support.cluster import placed
 from tests.support.execution import prepared_plan, prepared_scattered
 
@@ -29,7 +30,7 @@ def post(client: Client, proposal: Proposal, what: str, **body: Any) -> Any:
 def test_operators_comment_and_viewers_read(
     operator: Actor, viewer: Actor, proposal: Proposal
 ) -> None:
-    operating, viewing = client_of(operator), client_of(viewer)
+    operating, viewing = scripted(operator), scripted(viewer)
     assert post(viewing, proposal, "comments", text="no").status_code == 403
     assert post(operating, proposal, "comments", text=" ").status_code == 422
     assert post(operating, proposal, "comments", text="x" * 2001).status_code == 422
@@ -39,7 +40,7 @@ def test_operators_comment_and_viewers_read(
 
 
 def test_a_reason_is_added_after_a_pause(approver: Actor, proposal: Proposal) -> None:
-    client = client_of(approver)
+    client = scripted(approver)
     started(client, proposal)
     assert post(client, proposal, "pause").json()["unexplained"] == "pause"
     assert post(client, proposal, "reason", reason="a call").status_code == 204
@@ -49,7 +50,7 @@ def test_a_reason_is_added_after_a_pause(approver: Actor, proposal: Proposal) ->
 
 
 def test_an_approval_names_its_effect(approver: Actor, proposal: Proposal) -> None:
-    client, count = client_of(approver), len(proposal.actions)
+    client, count = scripted(approver), len(proposal.actions)
     refused = post(client, proposal, "approve", seal=proposal.seal, applicable=count + 1)
     assert (refused.status_code, refused.json()["code"]) == (409, "effect_changed")
     assert refused.json()["data"] == {"applicable": count, "named": count + 1}
@@ -58,7 +59,7 @@ def test_an_approval_names_its_effect(approver: Actor, proposal: Proposal) -> No
 
 def test_a_plan_is_requested_by_its_goal(operator: Actor, sf: Cluster) -> None:
     placed(operator, sf, {"q": ["s0"]})
-    client = client_of(operator)
+    client = scripted(operator)
     answer = client.post(PROPOSALS, json.dumps({"goal": "traffic"}), "application/json")
     assert (answer.status_code, answer.json()["planner"]) == (202, "placement")
     for body in ({"goal": "magic"}, {"goal": "even", "planner": "placement"}):

@@ -4,14 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from controlplane.access import tokens
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Node, Proposal
 from controlplane.planning.adapters import adapters
@@ -20,6 +18,7 @@ from controlplane.policies.gate import GateCode, NextStep
 from controlplane.proposals import computation, requests
 from controlplane.proposals.executions import progression
 from controlplane.proposals.review import Review
+from tests.controlplane.api.callers import scripted
 from tests.support.execution import (
     carried_out,
     moves_of,
@@ -31,13 +30,6 @@ from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PROPOSALS = "/api/v1/clusters/sf/proposals"
-
-
-def client_of(by: Actor) -> Client:
-    """A script with the actor's token; it checks CSRF as a real server does."""
-    assert isinstance(by.user, User)
-    token = tokens.create(by.user, "test")
-    return Client(enforce_csrf_checks=True, headers={"authorization": f"Bearer {token}"})
 
 
 @pytest.fixture
@@ -54,12 +46,12 @@ def proposal(operator: Actor, cluster: Cluster) -> Proposal:
 
 @pytest.fixture
 def approving(approver: Actor) -> Client:
-    return client_of(approver)
+    return scripted(approver)
 
 
 @pytest.fixture
 def operating(operator: Actor) -> Client:
-    return client_of(operator)
+    return scripted(operator)
 
 
 def tell(client: Client, proposal: Proposal, verb: str, **body: str) -> Any:
@@ -167,7 +159,7 @@ def test_what_is_allowed_depends_on_the_state_and_on_who_asks(
     asked = get(operating, proposal, "/allowed")
     assert (asked["state"], asked["verbs"], asked["request_again"]) == ("ready", [], True)
     assert (asked["auto_approval"]["allowed"], asked["auto_approval"]["code"]) == (False, "kind")
-    assert get(client_of(viewer), proposal, "/allowed")["request_again"] is False
+    assert get(scripted(viewer), proposal, "/allowed")["request_again"] is False
     started(approving, proposal)
     assert get(operating, proposal, "/allowed")["auto_approval"] is None
     verbs = [verb["verb"] for verb in get(operating, proposal, "/allowed")["verbs"]]

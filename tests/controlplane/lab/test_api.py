@@ -9,7 +9,7 @@ from django.test import Client
 from controlplane import lab
 from controlplane.access.roles import Actor
 from controlplane.models import LabRun
-from tests.controlplane.api.test_api import bearer
+from tests.controlplane.api.callers import scripted
 from tests.controlplane.lab.small_experiments import NAME, PLANNER, know, small_experiment
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -26,7 +26,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def script(operator: Actor) -> Client:
     """A client with an operator's token."""
-    return Client(headers=bearer(operator))
+    return scripted(operator)
 
 
 def post(client: Client, path: str, body: Any = None) -> Any:
@@ -121,6 +121,6 @@ def test_a_run_is_named_and_hidden(script: Client, viewer: Actor) -> None:
     changed = script.patch(path, json.dumps(change), content_type="application/json").json()
     assert (changed["name"], changed["visibility"]) == ("Mine", "owner")
     assert [run["name"] for run in script.get(f"{RUNS}?q=mine").json()["runs"]] == ["Mine"]
-    client = Client(headers=bearer(viewer))
+    client = scripted(viewer)
     for part in ("", "/table", "/claims", "/export"):
         assert client.get(path + part).status_code == 404

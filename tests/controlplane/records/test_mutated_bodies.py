@@ -7,10 +7,10 @@ import psutil
 import pytest
 from django.test import Client
 
-from controlplane.access import tokens
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Stream
 from controlplane.processes.isolation.limits import DECODING_MB
+from tests.controlplane.api.callers import scripted
 from tests.support.mutated import SCHEMA, mutated_bodies, whole_bodies
 from tests.support.nightly import NIGHTLY
 
@@ -27,8 +27,7 @@ ROOT = "/api/v1/clusters/sf/streams"
 @pytest.fixture
 def client(operator: Actor, sf: Cluster) -> Client:
     Stream.objects.create(cluster=sf, name="damaged", split=0, schema=SCHEMA)
-    token = tokens.create(operator.user, "test")  # type: ignore[arg-type]
-    return Client(headers={"authorization": f"Bearer {token}"})
+    return scripted(operator)
 
 
 def answered(client: Client, path: str, body: bytes, kind: str) -> int:

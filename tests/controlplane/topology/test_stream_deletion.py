@@ -28,7 +28,7 @@ from controlplane.wire.dead_letters import Reason
 from controlplane.wire.log import open_log
 from controlplane.wire.routing.cluster_actions import AssignStream, RemoveStream, SetSchema
 from controlplane.wire.routing.publication import latest_version, read_table
-from tests.controlplane.api.callers import user_of
+from tests.controlplane.api.callers import scripted, user_of
 from tests.support.cluster import placed, replayed_table, submit
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -42,8 +42,7 @@ def stream(sf: Cluster) -> Stream:
 
 @pytest.fixture
 def api(operator: Actor, sf: Cluster) -> Client:
-    token = tokens.create(user_of(operator), "test")
-    return Client(headers={"authorization": f"Bearer {token}"})
+    return scripted(operator)
 
 
 def append(api: Client, name: str, query: str = "", record: dict[str, Any] = RECORD) -> Any:

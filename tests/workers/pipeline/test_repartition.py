@@ -26,14 +26,8 @@ from tests.support.driver import Driver, Telemetry
 from tests.support.schemas import assigned
 from tests.support.taxi import STREAMS, taxi_reports
 from tests.support.texts import SUMMARY_TEXT
-from tests.workers.pipeline.test_exactly_once import (
-    SPREAD,
-    SPREAD_TEXT,
-    World,
-    _check_spans,
-    _measured,
-    _measured_spread,
-)
+from tests.workers.pipeline.schedules.world import World
+from tests.workers.pipeline.test_exactly_once import SPREAD, SPREAD_TEXT, _check_spans
 from workers.pipeline.checkpoints.files import AlreadyRunning, Checkpoint, exclusive_lock
 from workers.pipeline.repartition import RepartitionRejected, RepartitionRequest, repartition
 
@@ -58,7 +52,7 @@ class Site:
         with self._driver() as driver, Producer(self.url, "sf") as producer:
             self._feed(producer, driver)
             for ops in turns:
-                self.world.publish(*ops)
+                self.world.publish(ops)
                 self._feed(producer, driver)
             self._begin_a_batch(producer, driver)
         # A driver that was killed is thought alive for a while.
@@ -68,13 +62,9 @@ class Site:
         """Run; publish, feed, and read all; return all telemetry."""
         with self._driver() as driver, Producer(self.url, "sf") as producer:
             self._feed(producer, driver)
-            self.world.publish(*ops)
+            self.world.publish(ops)
             self._feed(producer, driver)
-            last, version = self.world.appended[-1][0], len(self.world.tables) - 1
-            driver.wait_for(
-                lambda rows: rows[-1]["end"] == last and rows[-1]["version"] == version,
-                "batch with the last record",
-            )
+            driver.wait_for(self.world.is_read, "batch with the last record")
             return driver.telemetry()
 
     @contextmanager
@@ -103,10 +93,10 @@ class Site:
 
         The second batch under it takes in what was handed on in the first.
         """
-        appended, version = self.world.appended, len(self.world.tables) - 1
+        version = len(self.world.tables) - 1
 
         def fed(batches: Telemetry) -> bool:
-            if not appended or (batches and batches[-1]["end"] == appended[-1][0]):
+            if not self.world.blocks or (batches and batches[-1]["end"] == self.world.last):
                 self._append(producer)
             return [batch["version"] for batch in batches[-2:]] == [version] * 2
 
@@ -138,7 +128,7 @@ def test_partitions_and_nodes_change_and_nothing_is_lost_or_doubled(
     """
     site = Site(redis_client, redis_server, tmp_path)
     world = site.world
-    world.publish(*assigned(range(1, STREAMS + 1)), *_queries())
+    world.publish([*assigned(range(1, STREAMS + 1)), *_queries()])
     site.live([MoveTasks(SPREAD, ((2, 0, 1),))])
     assert site.change(3) == 1, "it has three already"
     assert site.change(5) == 0
@@ -146,9 +136,7 @@ def test_partitions_and_nodes_change_and_nothing_is_lost_or_doubled(
     assert site.change(1) == 0
     batches = site.end(MoveTasks(SPREAD, ((1, 0, 1),)))
     _check_spans(batches, world)
-    measured = _measured(redis_client, "sf", set(range(1, QUERIES + 1)))
-    assert measured == world.expected(batches)
-    assert _measured_spread(redis_client, "sf") == world.expected_spread(batches)
+    world.check_windows(batches)
     assert {len(batch["nodes"]) for batch in batches} == {2, 3, 5}
     numbers = [batch["batch"] for batch in batches]
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))

@@ -20,14 +20,8 @@ from tests.support.schemas import assigned
 from tests.support.standalone import ClusterDriver, Standalone, running_standalone
 from tests.support.taxi import STREAMS, taxi_reports
 from tests.support.texts import SUMMARY_TEXT
-from tests.workers.pipeline.test_exactly_once import (
-    SPREAD,
-    SPREAD_TEXT,
-    World,
-    _check_spans,
-    _measured,
-    _measured_spread,
-)
+from tests.workers.pipeline.schedules.world import World
+from tests.workers.pipeline.test_exactly_once import SPREAD, SPREAD_TEXT, _check_spans
 
 pytestmark = pytest.mark.nightly("spark")
 
@@ -50,19 +44,17 @@ def test_a_killed_executor_loses_and_doubles_nothing(
     with running(tmp_path / "spark") as cluster:
         driver = ClusterDriver(cluster, redis_server, tmp_path, SLOTS)
         world = World(redis_client, driver.cluster)
-        world.publish(*assigned(range(1, STREAMS + 1)), *_queries())
+        world.publish([*assigned(range(1, STREAMS + 1)), *_queries()])
         driver.start()
         try:
             with Producer(redis_server, driver.cluster) as producer:
                 killed = _live_through_a_kill(world, producer, driver, cluster)
-            _wait_until_read(world, driver)
+            driver.wait_for(world.is_read, "batch with the last record")
         finally:
             driver.kill()
     batches = driver.telemetry()
     _check_spans(batches, world)
-    measured = _measured(redis_client, driver.cluster, set(range(1, QUERIES + 1)))
-    assert measured == world.expected(batches)
-    assert _measured_spread(redis_client, driver.cluster) == world.expected_spread(batches)
+    world.check_windows(batches)
     assert killed in _executors(batches[:3])
     assert killed not in _executors(batches[-1:])
 
@@ -88,7 +80,7 @@ def _live_through_a_kill(
     running[killed].kill()
     for minute in islice(reports, MINUTES):
         world.append(producer, minute)
-    world.publish(MoveTasks(SPREAD, ((3, 0, 2),)), MoveTasks(1, ((2, 0, 1),)))
+    world.publish([MoveTasks(SPREAD, ((3, 0, 2),)), MoveTasks(1, ((2, 0, 1),))])
     _feed(world, producer, reports, driver, until_batches=len(driver.telemetry()) + 5)
     return killed
 
@@ -114,17 +106,9 @@ def _feed(
     """Append the next minutes whenever those before are read, until so many batches are done."""
 
     def fed(batches: Telemetry) -> bool:
-        if not world.appended or (batches and batches[-1]["end"] == world.appended[-1][0]):
+        if not world.blocks or (batches and batches[-1]["end"] == world.last):
             for minute in islice(reports, MINUTES):
                 world.append(producer, minute)
         return len(batches) >= until_batches
 
     driver.wait_for(fed, f"{until_batches} batches")
-
-
-def _wait_until_read(world: World, driver: Driver) -> None:
-    last, version = world.appended[-1][0], len(world.tables) - 1
-    driver.wait_for(
-        lambda rows: bool(rows) and rows[-1]["end"] == last and rows[-1]["version"] == version,
-        "batch with the last record",
-    )

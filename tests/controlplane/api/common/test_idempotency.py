@@ -28,12 +28,6 @@ QUERY = {"name": "q", "streams": ["s0"], "text": SUMMARY_JSON}
 KEY = {"idempotency-key": "3f1c"}
 
 
-@pytest.fixture
-def script(operator: Actor, sf: Cluster) -> Client:
-    """An operator's script."""
-    return scripted(operator)
-
-
 def test_a_repeated_request_gets_the_first_answer(script: Client) -> None:
     """One row, and the same body; the second answer says that it is a copy."""
     first, second = (post(script, QUERIES, QUERY, **KEY) for _ in range(2))

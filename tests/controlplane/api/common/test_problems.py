@@ -28,12 +28,6 @@ def told(answer: Any) -> tuple[int, str]:
     return body["status"], body["code"]
 
 
-@pytest.fixture
-def script(operator: Actor, sf: Cluster) -> Client:
-    """An operator's script."""
-    return scripted(operator)
-
-
 def test_an_unknown_address(script: Client) -> None:
     assert told(get(script, "/nowhere")) == (404, "not_found")
     assert told(get(script, "/clusters/none")) == (404, "not_found")

@@ -10,7 +10,7 @@ from django.test import Client
 from controlplane.access.roles import Actor
 from controlplane.api.integrations.attached import MAX_BODY_BYTES
 from controlplane.models import AttachedJob, AttachedProgress
-from tests.controlplane.api.test_api import bearer
+from tests.controlplane.api.callers import scripted
 from tests.support.attached import RUN, event, message, progress_event
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -22,7 +22,7 @@ BAD = progress_event(0, NOW)
 @pytest.fixture
 def job(viewer: Actor) -> Client:
     """A job with a viewer's token; CSRF is checked as a real server does."""
-    return Client(enforce_csrf_checks=True, headers=bearer(viewer))
+    return scripted(viewer)
 
 
 def post(client: Client, body: Any) -> Any:
@@ -147,6 +147,6 @@ def test_reading_what_is_not_there_is_a_404(job: Client) -> None:
 def test_only_an_operator_removes_a_job(job: Client, operator: Actor) -> None:
     number = post(job, message()).json()["job"]
     assert job.delete(f"/api/v1/attached/jobs/{number}").status_code == 403
-    script = Client(headers=bearer(operator))
+    script = scripted(operator)
     assert script.delete(f"/api/v1/attached/jobs/{number}").status_code == 204
     assert script.delete(f"/api/v1/attached/jobs/{number}").status_code == 404

@@ -10,7 +10,7 @@ from algorithms.partitioning.catalog import GROUPINGS
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster
 from controlplane.topology import placement
-from tests.controlplane.api.test_api import bearer
+from tests.controlplane.api.callers import scripted
 from tests.support.cluster import placed
 from tests.support.records import append_at
 
@@ -24,7 +24,7 @@ MINUTE = 60_000
 def script(operator: Actor, sf: Cluster) -> Client:
     """A client with an operator's token; q reads s0 and s1, in windows of a minute."""
     placed(operator, sf, {"q": ["s0", "s1"]})
-    return Client(headers=bearer(operator))
+    return scripted(operator)
 
 
 def send(client: Client, verb: str, path: str, body: Any) -> Any:

@@ -7,7 +7,6 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.access import tokens
 from controlplane.access.roles import Actor
 from controlplane.catalog.computations import text_of
 from controlplane.cli.main import main
@@ -30,13 +29,6 @@ from tests.support.windows import write_windows
 
 pytestmark = pytest.mark.django_db(transaction=True)
 RESULTS = "/api/v1/clusters/sf/queries/q/results"
-
-
-@pytest.fixture
-def script(operator: Actor) -> Client:
-    """A client with a token."""
-    token = tokens.create(operator.user, "test")  # type: ignore[arg-type]
-    return Client(headers={"authorization": f"Bearer {token}"})
 
 
 @pytest.fixture

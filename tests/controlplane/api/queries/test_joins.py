@@ -11,11 +11,10 @@ from controlplane.api.common.examples import ORDERS_SCHEMA, QUERY_EXAMPLES
 from controlplane.models import Cluster, Query
 from controlplane.topology import placement, streams
 from controlplane.topology.streams import StreamSpec
-from tests.controlplane.api.queries.test_texts import QUERIES, post, script
+from tests.controlplane.api.queries.test_texts import QUERIES, post
 from tests.support.texts import SUMMARY_JSON
 from tests.support.windows import write_windows
 
-__all__ = ["script"]  # a fixture
 pytestmark = pytest.mark.django_db(transaction=True)
 TEXT = {
     "right": ["s3", "s2"],

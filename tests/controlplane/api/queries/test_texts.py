@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from controlplane.access import tokens
-from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Query
 from controlplane.topology import placement
 from tests.support.texts import SUMMARY_JSON
@@ -25,13 +23,6 @@ TEXT = {
 }
 GOOD = {"name": "q", "streams": ["s0", "s1"], "text": TEXT, "tasks": 4}
 WHOLE = {"name": "whole", "streams": ["s0"], "text": SUMMARY_JSON}
-
-
-@pytest.fixture
-def script(operator: Actor) -> Client:
-    """A client with an operator's token."""
-    token = tokens.create(operator.user, "test")  # type: ignore[arg-type]
-    return Client(enforce_csrf_checks=True, headers={"authorization": f"Bearer {token}"})
 
 
 def post(client: Client, path: str, body: Any) -> Any:

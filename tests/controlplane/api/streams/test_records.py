@@ -10,16 +10,14 @@ from uuid import uuid4
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
-from django.contrib.auth.models import User
 from django.test import Client
 
-from controlplane.access import tokens
-from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster
 from controlplane.records import append
 from controlplane.wire.log import open_log
 from controlplane.wire.log.values import START, Log, LogEntry, LogPosition
 from controlplane.wire.records.record_codec import decode_block
+from tests.controlplane.api.callers import scripted
 from tests.support.cluster import actor, stream_id
 from tests.support.kafka import running_kafka
 from tests.support.redis_server import free_port
@@ -31,22 +29,10 @@ ARROW = "application/vnd.apache.arrow.stream"
 GOOD = {"ts": 1_211_587_200_000, "car": 17, "x": 52300, "y": 65100, "speed": 830}
 
 
-def client_of(by: Actor) -> Client:
-    assert isinstance(by.user, User)
-    token = tokens.create(by.user, "test")
-    return Client(enforce_csrf_checks=True, headers={"authorization": f"Bearer {token}"})
-
-
-@pytest.fixture
-def script(operator: Actor, sf: Cluster) -> Client:
-    """A client with an operator's token."""
-    return client_of(operator)
-
-
 @pytest.fixture
 def owner(sf: Cluster) -> Client:
     """A client with an admin's token."""
-    return client_of(actor("admin"))
+    return scripted(actor("admin"))
 
 
 def post(client: Client, body: Any, path: str = RECORDS, kind: str = "application/json") -> Any:

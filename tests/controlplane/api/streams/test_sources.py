@@ -15,7 +15,7 @@ from controlplane.models import Cluster, Stream
 from controlplane.topology.rows import current_table
 from controlplane.wire.network.destinations import LIST
 from controlplane.wire.sources.kinds import KINDS
-from tests.controlplane.api.callers import get, post, scripted
+from tests.controlplane.api.callers import get, post
 from tests.dashboard.conftest import browser_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,12 +35,6 @@ GENERATOR: Final[dict[str, Any]] = {
 
 def text(answer: Any) -> str:
     return html.unescape(answer.content.decode())
-
-
-@pytest.fixture
-def script(operator: Actor, sf: Cluster) -> Client:
-    """A client with an operator's token."""
-    return scripted(operator)
 
 
 def declare(client: Client, source: dict[str, Any], schema: dict[str, Any] = SCHEMA) -> Any:

@@ -9,7 +9,6 @@ import redis
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.access.roles import Actor
 from controlplane.alerts.evaluation import evaluate_all
 from controlplane.cluster_spec.export import description_of
 from controlplane.connections import redis_client
@@ -17,7 +16,7 @@ from controlplane.models import Alert, AuditEntry, Cluster, Policy, Stream
 from controlplane.topology.rows import current_table
 from controlplane.wire import keys
 from controlplane.wire.topics import places
-from tests.controlplane.api.callers import get, post, scripted
+from tests.controlplane.api.callers import get, post
 from tests.support.previews import answer_at_once
 from tests.support.topics import TopicProducer, create_topic, running_broker
 
@@ -35,12 +34,6 @@ SOURCE: Final[dict[str, Any]] = {
     "options": {"security.protocol": "SASL_SSL", "sasl.username": "weir"},
     "secrets": {"sasl.password": "orders_password"},
 }  # fmt: skip
-
-
-@pytest.fixture
-def script(operator: Actor, sf: Cluster) -> Client:
-    """A client with an operator's token."""
-    return scripted(operator)
 
 
 @pytest.fixture(scope="module")

@@ -1,20 +1,20 @@
-"""The queries of the random schedules, and what each must give, by plain passes over the input.
-
-Nothing of the pipeline's own arithmetic is used here: pandas on all records of a query at once.
-"""
+"""The queries of the random schedules, and what DuckDB has for each of them."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from algorithms.partitioning.catalog import grouping_text
+from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
+from tests.support.schemas import REPORTS
+from tests.workers.pipeline.engine.differential.duck import connection, put_table
+from tests.workers.pipeline.engine.differential.queries import expected as windows_in_duckdb
 
-Place = tuple[int, tuple[Any, ...]]  # start of the window (ms), key
-Values = dict[str, Any]
+_COLUMNS = ("ts", "car", "x", "y", "speed", "stream")
 
 NUMBERS = {"n": "count(*)", "valued": "count(speed)", "total": "sum(speed)", "high": "max(speed)"}
 
@@ -29,8 +29,6 @@ class Asked:
     tasks: int = 1
     key_grouping: str = ""
     merged: bool = False
-    # The columns of its key in the plain frame, and the rows that it wants.
-    wants: Any = field(default=None, compare=False)
 
     @property
     def json(self) -> str:
@@ -61,7 +59,6 @@ def asked(streams: int) -> list[Asked]:
             QueryText(NUMBERS, where="speed > 300", key=["stream"], window_s=120, slide_s=60),
             every[: streams // 2],
             tasks=4,
-            wants=lambda rows: rows.speed > 300,
         ),
         Asked(4, QueryText(NUMBERS, key=["tile"], columns=by_tile), every[:3], 5, CONSISTENT),
         Asked(
@@ -82,60 +79,10 @@ def asked(streams: int) -> list[Asked]:
     ]
 
 
-def expected(one: Asked, rows: pd.DataFrame) -> dict[Place, Values]:
-    """Return every window of a query over these records: its input, late ones left out."""
-    if one.wants is not None:
-        rows = rows[one.wants(rows)]
-    spread = in_windows(one, rows.assign(tile=rows.x // 1000))
-    if one.text.right:
-        return _joined(one, spread)
-    grouped = spread.groupby(["start", *one.text.key])
-    found = grouped.agg(
-        n=("ts", "size"), valued=("speed", "count"), total=("speed", "sum"), high=("speed", "max")
-    )
-    return {
-        (place[0], tuple(place[1:])): _plain(numbers)
-        for place, numbers in zip(found.index, found.to_dict("records"), strict=True)
-    }
-
-
-def in_windows(one: Asked, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return each record once per window that it is in, with the window's start."""
-    size, slide = round(one.text.window_s * 1000), round(
-        (one.text.slide_s or one.text.window_s) * 1000
-    )  # fmt: skip
-    parts = []
-    for back in range(0, size, slide):
-        start = rows.ts // slide * slide - back
-        inside = start + size > rows.ts
-        parts.append(rows[inside].assign(start=start[inside]))
-    return pd.concat(parts)
-
-
-def _joined(one: Asked, rows: pd.DataFrame) -> dict[Place, Values]:
-    """Return every window of the join: all pairs of equal cars in it."""
-    right = rows.stream.isin(one.text.right)
-    pairs = rows[~right].merge(rows[right], on=["start", "car"], suffixes=("_a", "_b"))
-    pairs = pairs[pairs.speed_a.notna()].assign(both=pairs.speed_a + pairs.x_b)
-    found = pairs.groupby(["start", "car"]).agg(
-        n=("both", "size"), total=("both", "sum"), high=("speed_b", "max")
-    )
-    return {
-        (start, (car,)): {
-            "n": int(row["n"]),
-            "total": int(row["total"]),
-            "high": None if np.isnan(row["high"]) else int(row["high"]),
-        }
-        for (start, car), row in zip(found.index, found.to_dict("records"), strict=True)
-    }
-
-
-def _plain(numbers: dict[Any, Any]) -> Values:
-    """Return whole numbers; without a value there is no total and no maximum."""
-    there = numbers["valued"] > 0
-    return {
-        "n": int(numbers["n"]),
-        "valued": int(numbers["valued"]),
-        "total": int(numbers["total"]) if there else None,
-        "high": int(numbers["high"]) if there and not np.isnan(numbers["high"]) else None,
-    }
+def expected(one: Asked, rows: pd.DataFrame) -> dict[Any, list[Any]]:
+    """Return every window of a query over these records as DuckDB has it: its input, on time."""
+    columns = {name: pa.array(rows[name], pa.int64(), from_pandas=True) for name in _COLUMNS}
+    known = columns | {"ms": columns["ts"], "mark": pa.nulls(len(rows), pa.int64())}
+    client = connection()
+    put_table(client, "records", known, {})
+    return windows_in_duckdb(client, computation_of(one.text, REPORTS.kinds), "records")

@@ -1,5 +1,6 @@
-"""What a schedule knows by itself: every append with its position, every table it published."""
+"""What a test knows by itself: every append with its position, every table it published."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ import redis
 
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import computation_of
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.compiled_ladder import compiled_ladder
 from controlplane.wire.routing.drop_rules import INPUT
@@ -18,7 +20,9 @@ from controlplane.wire.routing.publication import publish
 from controlplane.wire.routing.table import RoutingDelta, RoutingTable
 from tests.support.schemas import REPORTS
 from tests.support.whole_results import read_windows
-from tests.workers.pipeline.schedules.queries import Asked, Place, Values
+from tests.workers.pipeline.engine.differential.queries import found_windows
+from tests.workers.pipeline.engine.differential.test_queries import compare
+from tests.workers.pipeline.schedules.queries import Asked, expected
 from workers.pipeline.engine.evaluation.drop_rules import is_dropped, sample_hashes
 from workers.pipeline.shedding.drops import LadderDrops
 
@@ -158,8 +162,32 @@ class World:
             found[name] = int(lost.sum())
         return {name: count for name, count in found.items() if count}
 
-    def measured(self, one: Asked) -> dict[Place, Values]:
-        """Return the windows that a reader of a query sees."""
+    @property
+    def count(self) -> int:
+        """Return the number of appended records."""
+        return sum(map(len, self.blocks))
+
+    def is_read(self, batches: list[dict[str, Any]]) -> bool:
+        """Return whether the newest batch has the last record and the newest table."""
+        if not batches:
+            return False
+        return (batches[-1]["end"], batches[-1]["version"]) == (self.last, len(self.tables) - 1)
+
+    @property
+    def asked(self) -> list[Asked]:
+        """Return every query that was ever in the table."""
+        routes = {pk: route for table in self.tables for pk, route in table.queries.items()}
+        return [Asked(pk, QueryText.from_json(json.loads(route.text)), route.streams)
+                for pk, route in routes.items()]  # fmt: skip
+
+    def check_windows(self, batches: list[dict[str, Any]]) -> None:
+        """Assert that the windows of every query are what its input says."""
+        rows = self.records(batches)
+        for one in self.asked:
+            compare(self.measured(one), expected(one, self.input_of(one, rows)), one.query)
+
+    def measured(self, one: Asked) -> dict[Any, list[Any]]:
+        """Return the windows that a reader of a query sees, in the form of `expected`."""
         computation = computation_of(one.text, REPORTS.kinds)
         windows = read_windows(self.client, self.cluster, one.query, computation)
-        return {(row.start_ms, tuple(row.key.values())): dict(row.values) for row in windows}
+        return found_windows(windows, computation)

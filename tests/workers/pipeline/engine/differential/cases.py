@@ -18,9 +18,9 @@ from controlplane.wire.schema import ColumnSpec, StreamSchema
 from controlplane.wire.types import type_name
 from tests.support.schemas import FAR_S
 from tests.workers.pipeline.engine.differential.data import COLUMNS, KINDS, nested, random_columns
+from tests.workers.pipeline.engine.differential.declared import Draw, tame_columns
 from tests.workers.pipeline.engine.differential.queries import random_join, random_query
 from tests.workers.pipeline.engine.differential.test_queries import SIDES, STREAMS, put_records
-from tests.workers.pipeline.engine.differential.texts import Texts, tame_columns
 from workers.pipeline.engine.evaluation.records import BlockRun
 
 QUERIES, JOINS, AGGREGATES = 3, 1, 5
@@ -98,10 +98,8 @@ def _blocks(rng: random.Random, case: int) -> Iterator[Block]:
 
 
 def _queries(rng: random.Random, case: int) -> Iterator[tuple[int, tuple[QueryText, Computation]]]:
-    texts = Texts(rng, tame_columns)
-    paired = Texts(
-        rng, lambda kind: [s + name for s in SIDES for name in tame_columns(kind)], SIDES
-    )
+    texts = Draw(rng, tame_columns)
+    paired = Draw(rng, lambda kind: [s + name for s in SIDES for name in tame_columns(kind)], SIDES)
     drawn = [random_query(rng, texts, AGGREGATES) for _ in range(QUERIES)]
     drawn += [random_join(rng, paired, texts, AGGREGATES // 2) for _ in range(JOINS)]
     for at, text in enumerate(drawn):

@@ -1,4 +1,4 @@
-"""Random expressions from the declarations of the language, over columns of extreme values.
+"""Random expressions from the declarations of the language, by default over extreme values.
 
 Every function and operator with every kind of argument that it declares is drawn, so a new one is
 tried without a word here. Some texts get a part of SQL that the language may not have.
@@ -7,7 +7,7 @@ tried without a word here. Some texts get a part of SQL that the language may no
 import math
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import product
 from typing import Any, Final
@@ -17,7 +17,7 @@ import pyarrow as pa
 from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.language.functions import FUNCTIONS, OPERATORS
 from controlplane.wire.language.tree import Kind
-from tests.workers.pipeline.engine.differential.data import LEAST, MOST
+from tests.workers.pipeline.engine.differential.data import KINDS, LEAST, MOST
 
 RECORDS: Final = 24
 _YEAR_1, _YEAR_9999, _DAY_1, _DAY_9999 = (
@@ -52,6 +52,18 @@ _LITERALS: Final[Mapping[Kind, tuple[str, ...]]] = {
     Kind.TIME: ("timestamp '0001-01-01'", "timestamp '9999-12-31 23:59:59.999'",
                 "timestamp '2024-02-29 12:34:56.789'"),
     Kind.DATE: ("date '0001-01-01'", "date '9999-12-31'", "date '2024-02-29'"),
+}  # fmt: skip
+# With brackets, as what follows a literal may belong to its text.
+_SMALL: Final[Mapping[Kind, tuple[str, ...]]] = {
+    Kind.INT: ("0", "1", "(-1)", "7", "1000"),
+    Kind.FLOAT: ("0.5", "(-2.0)", "1e3", "cast('nan' as float)", "cast('-infinity' as float)",
+                 "0.0"),
+    Kind.DECIMAL: ("(decimal '0.5')", "(decimal '-3')", "(decimal '0.000000001')",
+                   "(decimal '1234.56789')"),
+    Kind.BOOL: ("true", "false"),
+    Kind.TEXT: ("''", "'a'", "'ab'", "'ß'"),
+    Kind.TIME: ("(timestamp '1970-01-01')", "(timestamp '2024-02-29 12:34:56.789')"),
+    Kind.DATE: ("(date '1969-12-31')", "(date '2024-02-29')"),
 }  # fmt: skip
 # How operators are written, other than between two operands.
 _WRITTEN: Final[Mapping[str, tuple[str, ...]]] = {
@@ -105,11 +117,36 @@ def _signatures() -> Iterator[tuple[Kind, str, tuple[Kind, ...]]]:
 CALLS: Final = list(_signatures())
 
 
-class Draw:
-    """Draws texts of expressions."""
+def _extreme_columns(kind: Kind) -> list[str]:
+    return [name for name, of in COLUMNS.items() if of is kind]
 
-    def __init__(self, rng: random.Random) -> None:
+
+def tame_columns(kind: Kind) -> list[str]:
+    """Return the columns of random records whose sums and products stay within their type."""
+    return [name for name, of in KINDS.items() if of is kind and name not in ("ts", "huge", "odd")]
+
+
+class Draw:
+    """Draws texts of expressions over some columns, by default over those of extreme values.
+
+    With columns of its own, its literals are small, no argument is a bare null, and each is in
+    brackets. `sides` are the prefixes of columns in a join.
+    """
+
+    def __init__(
+        self,
+        rng: random.Random,
+        columns: Callable[[Kind], Sequence[str]] | None = None,
+        sides: Sequence[str] = ("",),
+    ) -> None:
         self._rng = rng
+        self._columns, self._sides = columns or _extreme_columns, sides
+        self._literals = _SMALL if columns else _LITERALS
+        self._nulls, self._bare = (0.0, 0.0) if columns else (0.03, 0.2)
+
+    def extreme(self, column: str) -> str:
+        """Return a column with extreme values, of any side: `huge` or `odd`."""
+        return f"{self._rng.choice(self._sides)}{column}"
 
     def expression(self) -> str:
         """Return any expression, some with a part that the language may not have."""
@@ -120,7 +157,8 @@ class Draw:
 
     def _calls(self, kind: Kind | None) -> Sequence[tuple[Kind, str, tuple[Kind, ...]]]:
         """Return calls of exact functions, each function as likely, whatever kinds it takes."""
-        exact = [one for one in CALLS if one[1] not in _INEXACT and kind in (None, one[0])]
+        apart = _INEXACT if kind is None else (*_INEXACT, "hash")
+        exact = [one for one in CALLS if one[1] not in apart and kind in (None, one[0])]
         name = self._rng.choice(sorted({one[1] for one in exact}))
         return [one for one in exact if one[1] == name]
 
@@ -130,45 +168,47 @@ class Draw:
             return text + rng.choice(_AFTER)
         return re.sub(*rng.choice(_INSTEAD), text, count=1)
 
-    def _of(self, kind: Kind, depth: int) -> str:
+    def of(self, kind: Kind, depth: int) -> str:
+        """Return an expression of a kind, at most so many levels deep."""
         rng = self._rng
-        if kind is Kind.NULL or rng.random() < 0.03:
+        if kind is Kind.NULL or rng.random() < self._nulls:
             return "null"
         if depth <= 0 or rng.random() < 0.3:
-            names = [name for name, of in COLUMNS.items() if of is kind]
-            return rng.choice(names) if rng.random() < 0.7 else rng.choice(_LITERALS[kind])
+            names = self._columns(kind)
+            is_column = names and rng.random() < 0.7
+            return rng.choice(names if is_column else self._literals[kind])
         _, name, kinds = rng.choice(self._calls(kind))
         text = self._call(name, kinds, depth - 1)
-        return text if rng.random() < 0.2 else f"({text})"
+        return text if rng.random() < self._bare else f"({text})"
 
     def _call(self, name: str, kinds: Sequence[Kind], depth: int) -> str:
         rng = self._rng
         if name == "in":
             return self._among(kinds[0], depth)
-        given = [self._of(kind, depth) for kind in kinds]
+        given = [self.of(kind, depth) for kind in kinds]
         if name == "case":
             return self._case(kinds, given, depth)
         if name == "hash":
             # Equal values have equal hashes, and no others.
-            return f"hash({given[0]}) = hash({self._of(kinds[0], 0)})"
+            return f"hash({given[0]}) = hash({self.of(kinds[0], 0)})"
         if name == ">=" and rng.random() < 0.5:
             word = rng.choice(("between", "not between"))
-            return f"{given[0]} {word} {given[1]} and {self._of(kinds[1], depth)}"
+            return f"{given[0]} {word} {given[1]} and {self.of(kinds[1], depth)}"
         if name in FUNCTIONS:
             return f"{rng.choice((name, name, name.upper()))}({', '.join(given)})"
         return rng.choice(_WRITTEN.get(name, (f"{{0}} {name} {{1}}",))).format(*given)
 
     def _among(self, kind: Kind, depth: int) -> str:
-        options = [self._rng.choice((*_LITERALS[kind], "null")) for _ in range(3)]
+        options = [self._rng.choice((*self._literals[kind], "null")) for _ in range(3)]
         word = self._rng.choice(("in", "not in"))
-        return f"{self._of(kind, depth)} {word} ({', '.join(options)})"
+        return f"{self.of(kind, depth)} {word} ({', '.join(options)})"
 
     def _case(self, kinds: Sequence[Kind], given: list[str], depth: int) -> str:
         if len(given) == 1:
-            return f"case when b then {given[0]} end"
+            return f"case when {self.of(Kind.BOOL, depth)} then {given[0]} end"
         other = self._rng.choice(("", f" else {given[-1]}"))
         if self._rng.random() < 0.5:
             kind = self._rng.choice(sorted({*COLUMNS.values()}))
-            when = f"{self._of(kind, depth)} when {self._of(kind, 0)}"
+            when = f"{self.of(kind, depth)} when {self.of(kind, 0)}"
             return f"case {when} then {given[1]}{other} end"
         return f"case when {given[0]} then {given[1]}{other} end"

@@ -15,10 +15,12 @@ from controlplane.wire.language.aggregates import Aggregate
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation, Join
 from controlplane.wire.query_text import QueryText
+from tests.workers.pipeline.engine.differential.declared import Draw
 from tests.workers.pipeline.engine.differential.duck import plain
 from tests.workers.pipeline.engine.differential.sql import UNIT, sql_of
-from tests.workers.pipeline.engine.differential.texts import ALL, NUMBERS, Texts
 
+ALL: Final = (Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.BOOL, Kind.TEXT, Kind.TIME, Kind.DATE)
+NUMBERS: Final = ALL[:3]
 # An argument of each kind may be given to these.
 _OF_ANY: Final = ("count", "min", "max", "count_distinct", "top_k")
 _OF_NUMBERS: Final = ("sum", "mean", "variance", "stddev", "quantile", "median")
@@ -26,9 +28,9 @@ _OF_NUMBERS: Final = ("sum", "mean", "variance", "stddev", "quantile", "median")
 _LISTED: Final = ("quantile", "median", "top_k", "sum", "mean", "variance", "stddev")
 
 
-def random_query(rng: random.Random, texts: Texts, aggregates: int) -> QueryText:
+def random_query(rng: random.Random, texts: Draw, aggregates: int) -> QueryText:
     """Return a query with so many aggregates, on named columns and expressions."""
-    columns = {f"c{at}": texts.expression(rng.choice(ALL), rng.randint(0, 2)) for at in range(3)}
+    columns = {f"c{at}": texts.of(rng.choice(ALL), rng.randint(0, 2)) for at in range(3)}
     key = rng.sample([*columns, "stream", "word", "ratio", "yes", "day"], rng.randint(0, 3))
     size = rng.choice((1.0, 2.5, 60.0, 3600.0))
     return QueryText(
@@ -36,22 +38,22 @@ def random_query(rng: random.Random, texts: Texts, aggregates: int) -> QueryText
         window_s=size,
         slide_s=rng.choice((None, None, size / 2, size / 5)),
         lateness_s=rng.choice((0.0, 1.0, 120.0)),
-        where=texts.expression(Kind.BOOL, rng.randint(1, 3)) if rng.random() < 0.6 else "",
+        where=texts.of(Kind.BOOL, rng.randint(1, 3)) if rng.random() < 0.6 else "",
         columns=columns,
         key=key,
     )
 
 
-def random_join(rng: random.Random, texts: Texts, sides: Texts, aggregates: int) -> QueryText:
+def random_join(rng: random.Random, texts: Draw, sides: Draw, aggregates: int) -> QueryText:
     """Return a join of stream 3 to the others; `texts` are over both sides, `sides` over one."""
     query = random_query(rng, texts, aggregates)
     kinds = [rng.choice(ALL) for _ in range(rng.randint(1, 2))]
-    on = [[sides.expression(kind, rng.randint(0, 1)) for _ in range(2)] for kind in kinds]
+    on = [[sides.of(kind, rng.randint(0, 1)) for _ in range(2)] for kind in kinds]
     named = [name for name in query.key if name in query.columns]
     return replace(query, right=[3], on=on, key=named)
 
 
-def random_aggregate(rng: random.Random, texts: Texts) -> str:
+def random_aggregate(rng: random.Random, texts: Draw) -> str:
     """Return one aggregate of an expression."""
     if rng.random() < 0.1:
         return "count(*)"
@@ -65,10 +67,10 @@ def random_aggregate(rng: random.Random, texts: Texts) -> str:
         "top_k": f", {rng.randint(1, 4)}",
         "quantile": f", {rng.choice((0, 0.25, 0.5, 0.9, 1))}",
     }
-    return f"{name}({texts.expression(kind, rng.randint(0, 2))}{more.get(name, '')})"
+    return f"{name}({texts.of(kind, rng.randint(0, 2))}{more.get(name, '')})"
 
 
-def _of_extremes(rng: random.Random, texts: Texts) -> str:
+def _of_extremes(rng: random.Random, texts: Draw) -> str:
     """Return an aggregate that is exact for the largest numbers, NaN and infinities."""
     column = rng.choice(("huge", "odd"))
     exact = ("sum", "mean") if column == "huge" else ("max", "min")

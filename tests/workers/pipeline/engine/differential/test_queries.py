@@ -18,6 +18,7 @@ from tests.workers.pipeline.engine.differential.data import (
     random_times,
     seeds,
 )
+from tests.workers.pipeline.engine.differential.declared import Draw, tame_columns
 from tests.workers.pipeline.engine.differential.duck import put_table, same
 from tests.workers.pipeline.engine.differential.queries import (
     expected,
@@ -25,7 +26,6 @@ from tests.workers.pipeline.engine.differential.queries import (
     random_join,
     random_query,
 )
-from tests.workers.pipeline.engine.differential.texts import Texts, tame_columns
 from tests.workers.pipeline.engine.running import Running
 from workers.pipeline.engine.evaluation.records import BlockRun, Records
 
@@ -90,10 +90,8 @@ def compare(found: dict[Any, list[Any]], wanted: dict[Any, list[Any]], about: An
 
 def random_queries(rng: random.Random) -> dict[int, tuple[QueryText, Computation]]:
     """Return queries over unions of streams, and joins."""
-    texts = Texts(rng, tame_columns)
-    paired = Texts(
-        rng, lambda kind: [s + name for s in SIDES for name in tame_columns(kind)], SIDES
-    )
+    texts = Draw(rng, tame_columns)
+    paired = Draw(rng, lambda kind: [s + name for s in SIDES for name in tame_columns(kind)], SIDES)
     drawn = [random_query(rng, texts, AGGREGATES) for _ in range(QUERIES)]
     drawn += [random_join(rng, paired, texts, AGGREGATES // 2) for _ in range(JOINS)]
     return {at: (text, computation_of(text, KINDS)) for at, text in enumerate(drawn)}

@@ -20,7 +20,7 @@ from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
 from controlplane.wire.routing.query_actions import AddQuery, MoveTasks, SetAggregator
 from controlplane.wire.routing.route import NO_AGGREGATOR, task_ranges_of
-from tests.support.driver import Driver, Telemetry
+from tests.support.driver import Driver
 from tests.support.whole_results import read_windows
 from tests.workers.pipeline.engine.differential.cases import SCHEMA, Block, Case, random_case
 from tests.workers.pipeline.engine.differential.queries import expected, found_windows
@@ -78,7 +78,7 @@ class Application:
             if self.rng.random() < 0.3:
                 self._wait_for_more()
         # An aggregator node has the last batch in the one behind it.
-        self.driver.keep(lambda rows: self._is_read(rows[:-1]), PATIENCE_S)
+        self.driver.keep(lambda rows: self.world.is_read(rows[:-1]), PATIENCE_S)
 
     def _cuts(self) -> Iterator[list[Block]]:
         """Yield what is appended at once: blocks of several cases, each case in its order."""
@@ -106,11 +106,7 @@ class Application:
 
     def _wait_for_more(self) -> None:
         known = len(self.driver.telemetry())
-        self.driver.keep(lambda rows: len(rows) > known or self._is_read(rows), PATIENCE_S)
-
-    def _is_read(self, rows: Telemetry) -> bool:
-        last = rows[-1] if rows else {"end": None, "version": None}
-        return last["end"] == self.world.last and last["version"] == self.world.table.version
+        self.driver.keep(lambda rows: len(rows) > known or self.world.is_read(rows), PATIENCE_S)
 
     def end(self) -> None:
         """Stop the driver."""
