@@ -1,17 +1,14 @@
-"""Advice for a run of an attached job, from the progress of its recent batches.
-
-Spark reports state as sums over partitions, so skew between partitions does not show in it.
-"""
+"""Advice for a run of an attached job, from the progress of its recent batches."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from statistics import fmean
 from typing import Any, Final
 
 from controlplane.models import AttachedQuery
-from controlplane.numbers import compact, percent, size
+from controlplane.numbers import compact, milliseconds, percent, size
 
 Values = Mapping[str, Any]
 RECENT: Final = timedelta(minutes=15)
@@ -21,6 +18,11 @@ MANY_PARTITIONS: Final = 16
 LARGE_PARTITION: Final = 512 * 2**20
 LATE_SHARE: Final = 0.01
 GROWTH: Final = 1.1
+# The largest partition against the median, in each of the newest batches that report them. A few
+# keys collide in some partition by chance, but rarely with so many records.
+SKEW: Final = 5
+SKEWED_BATCHES: Final = 5
+LARGE_SHUFFLE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,12 @@ def advice_of(query: AttachedQuery) -> list[Advice]:
     if len(rows) < BATCHES:
         return []
     stateful = [row for row in rows if row.get("state_rows") is not None]
-    return [*_behind(rows), *(_of_state(stateful) if len(stateful) == len(rows) else ())]
+    summaries = newest.filter(values__tasks__isnull=False).values_list("values__tasks", flat=True)
+    return [
+        *_behind(rows),
+        *skewed(summaries[:SKEWED_BATCHES]),
+        *(_of_state(stateful) if len(stateful) == len(rows) else ()),
+    ]
 
 
 def _behind(rows: Sequence[Values]) -> Iterator[Advice]:
@@ -56,6 +63,28 @@ def _behind(rows: Sequence[Values]) -> Iterator[Advice]:
     if given > GROWTH * done:
         cause = f"Batches process {compact(done)} of {compact(given)} rows/s"
         yield Advice("behind", cause, "add cores, or reduce the work of a row")
+
+
+def skewed(summaries: Iterable[Values]) -> Iterator[Advice]:
+    """Yield advice if in each of the newest summaries one partition has most records."""
+    uneven = [
+        tasks
+        for tasks in summaries
+        if tasks["records"] >= max(LARGE_SHUFFLE, SKEW * max(1, tasks["median_records"]))
+    ]
+    if len(uneven) < SKEWED_BATCHES:
+        return
+    newest = uneven[0]
+    largest, usual = (
+        f"{compact(newest[records])} records in {milliseconds(newest[ms])}"
+        for records, ms in (("records", "ms"), ("median_records", "median_ms"))
+    )
+    cause = f"The largest of {newest['partitions']} partitions reads {largest}, the median {usual}"
+    action = (
+        "append a random number to the most frequent key, or repartition by more columns; more"
+        " partitions do not separate the records of a key"
+    )
+    yield Advice("skewed_partitions", cause, action)
 
 
 def _of_state(rows: Sequence[Values]) -> Iterator[Advice]:

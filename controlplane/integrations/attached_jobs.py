@@ -65,6 +65,7 @@ def apply_event(
 def progress_values(progress: Mapping[str, Any], moment: datetime) -> dict[str, Any]:
     """Return the values of `AttachedProgress` for a progress of the API."""
     state, watermark = progress.get("state"), progress.get("watermark")
+    tasks = progress.get("tasks")
     return {
         "t": round(moment.timestamp() * 1000),
         "batch": progress["batch"],
@@ -80,6 +81,7 @@ def progress_values(progress: Mapping[str, Any], moment: datetime) -> dict[str, 
         "state_partitions": state["partitions"] if state else None,
         "watermark_ms": round(watermark.timestamp() * 1000) if watermark else None,
         "lags": [lag_of(source)[0] for source in progress["sources"]],
+        **({"tasks": tasks} if tasks else {}),
     }
 
 

@@ -44,6 +44,16 @@ class StateIn(_Part):
     partitions: Count = 0
 
 
+class ShuffleIn(_Part):
+    """Partitions of the stage that read most records from a shuffle: the largest, the median."""
+
+    partitions: Count
+    records: Count
+    median_records: Count
+    ms: Count
+    median_ms: Count
+
+
 class SourceIn(_Part):
     """A source in a batch; metrics are the source's own, such as Kafka's lag."""
 
@@ -71,6 +81,7 @@ class ProgressIn(_Part):
     duration_ms: Count = 0
     phases: dict[Key, Count] = Field(default_factory=dict, max_length=50)
     state: StateIn | None = None
+    tasks: ShuffleIn | None = None
     watermark: Time | None = None
     sources: list[SourceIn] = Field(default_factory=list, max_length=50)
     # Not a default value: generators of clients read none of an object.

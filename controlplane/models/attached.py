@@ -96,7 +96,8 @@ class AttachedProgress(models.Model):
     `t`: the start of the batch. `values`: t (ms since the epoch), batch, rows, input and processed
     (rows/s), duration_ms, phases (ms by Spark's names), state_rows, state_bytes, state_dropped,
     state_updated, state_partitions (null without state), watermark_ms (null before the first
-    event), lags (by source, null if the source reports none).
+    event), lags (by source, null if the source reports none), tasks (once in 30 s: how the largest
+    shuffle was spread over its partitions).
     """
 
     query = models.ForeignKey(AttachedQuery, on_delete=models.CASCADE, related_name="progress")

@@ -22,7 +22,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 QUERIES = [json.loads(body) for kind, body in BLOCKS if kind == "json"]
 WRONG = [query for query in QUERIES if "itmes" in json.dumps(query)]
-PLAIN = [body for kind, body in BLOCKS if not kind]
+PLAIN = [body for kind, body in BLOCKS if kind == "text"]
 
 
 def checked(query: dict[str, Any], tasks: int = 1) -> Checked:
@@ -43,16 +43,6 @@ def test_an_example_is_a_query(query: dict[str, Any]) -> None:
     found = checked(query)
     assert not found.fields
     assert found.computation is not None
-
-
-def test_the_call_of_the_api_holds_a_query_that_may_be_split() -> None:
-    call = next(body for body in PLAIN if body.startswith("curl") and "-d '" in body)
-    found = re.search(r"-d '(.*)'", call, re.DOTALL)
-    assert found
-    body = json.loads(found[1])
-    computation = checked(body["text"], body["tasks"]).computation
-    assert computation is not None
-    assert computation.key
 
 
 def test_faults_are_told_as_the_page_says() -> None:

@@ -1,10 +1,10 @@
-"""The site of the documentation is built without a warning; its samples of code are parsed."""
+"""The site of the documentation is built without a warning; its samples of code can be read."""
 
 import json
 import re
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,8 +19,8 @@ from mkdocs.config import load_config
 from controlplane.cli.parser import parser
 from tests.controlplane.cli.test_operations import DOCUMENT
 from tests.docs.test_paths import PAGES, ROOT
+from tests.docs.test_samples import samples
 
-BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND: Final = re.compile(r"^(?:\$ )?(weir (?!=).*)$", re.MULTILINE)
 
 
@@ -68,11 +68,6 @@ def test_links_of_the_site_lead_to_its_files_and_sections(site: Path) -> None:
     assert [url for page in pages.values() for url in page.loaded if urlsplit(url).netloc] == []
 
 
-def samples(page: str) -> Iterator[tuple[str, str]]:
-    """Yield the language and the text of each sample of a page."""
-    yield from BLOCK.findall((ROOT / page).read_text())
-
-
 def _shell(text: str) -> None:
     subprocess.run(["sh", "-n"], input=text, text=True, check=True, capture_output=True)
 
@@ -92,7 +87,7 @@ def commands() -> Any:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if any(samples(page))])
 def test_samples_are_of_their_language_and_name_commands_that_exist(page: str) -> None:
-    """Those of some pages are also run, by the tests of these pages."""
+    """`test_samples.py` runs those that a test can run."""
     for language, text in samples(page):
         # Sessions of doctest are run.
         if language in READERS and not text.startswith(">>>"):

@@ -56,10 +56,13 @@ def spark_progress(batch: int, at: datetime, **changed: Any) -> dict[str, Any]:
     } | changed  # fmt: skip
 
 
-def progress_event(batch: int, at: datetime, run: str = RUN, **changed: Any) -> dict[str, Any]:
+def progress_event(
+    batch: int, at: datetime, run: str = RUN, tasks: dict[str, int] | None = None, **changed: Any
+) -> dict[str, Any]:
     """Return the event of a micro-batch, as the client makes it of Spark's report."""
     report = spark_progress(batch, at, **changed) | {"runId": run}
-    return events.progress(json.dumps(report))
+    told = events.progress(json.dumps(report))
+    return told | {"progress": told["progress"] | ({"tasks": tasks} if tasks else {})}
 
 
 def event(kind: str, at: datetime, run: str = RUN, **more: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from . import events
 from .events import NAME_CHARS, Event, public
 from .reporter import JobReporter, Poster
+from .task_summary import TaskSummaries, largest_shuffle
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -148,7 +149,8 @@ def _attach(
         if known is not None and known.reporting:
             return known
     _end_others(key)
-    reporter = JobReporter(poster, job)
+    tasks = TaskSummaries(lambda run: largest_shuffle(spark, run))
+    reporter = JobReporter(poster, job, complete=tasks)
     listener = WeirListener(reporter.put, error_text=error_text)
     spark.streams.addListener(listener)
     attachment = Attachment(spark, listener, reporter)

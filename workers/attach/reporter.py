@@ -195,11 +195,14 @@ class JobReporter:
         every: float = EVERY_SECONDS,
         beat: float = BEAT_SECONDS,
         delay: Callable[[int], float] = delay_before,
+        complete: Callable[[str], str] = str,
     ) -> None:
+        """`complete` is called in the thread with each event, before it is sent."""
         self._post = post
         self._job = json.dumps(job)
         self._waiting = EventQueue() if waiting is None else waiting
         self._every, self._beat, self._delay = every, beat, delay
+        self._complete = complete
         self._closing = threading.Event()
         self._over = threading.Event()
         self._ended = False
@@ -259,6 +262,9 @@ class JobReporter:
             closing = self._closing.is_set()
             due = time.monotonic() - sent_at >= self._beat
             events = self._waiting.take(MOST_SENT, MOST_SENT_CHARS)
+            # The newest first, as it is the one that is looked at. A job that ends is not asked.
+            if not closing:
+                events = [self._complete(text) for text in events[::-1]][::-1]
             if events or due or closing:
                 if not self._deliver(events):
                     return

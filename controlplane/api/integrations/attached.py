@@ -32,7 +32,7 @@ from controlplane.integrations.attached_list import (
     progress_of,
     run_by_id,
 )
-from controlplane.integrations.attached_reports import ReportIn
+from controlplane.integrations.attached_reports import ReportIn, ShuffleIn
 from controlplane.models import AttachedJob, AttachedQuery
 
 
@@ -60,6 +60,7 @@ class AttachedProgressOut(Schema):
     state_partitions: int | None = None
     watermark_ms: int | None
     lags: list[float | None]
+    tasks: ShuffleIn | None = None
 
 
 class AttachedRunOut(

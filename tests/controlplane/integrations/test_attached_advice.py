@@ -1,5 +1,7 @@
 """An attached job sees what to change in its partitions, its state and its watermark."""
 
+import random
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -7,10 +9,12 @@ from typing import Any, Final
 import pytest
 from django.urls import reverse
 from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
 
 from controlplane.access.roles import Actor
 from controlplane.integrations import attached_jobs
-from controlplane.integrations.attached_advice import BATCHES
+from controlplane.integrations.attached_advice import BATCHES, SKEWED_BATCHES, skewed
 from controlplane.integrations.attached_reports import ReportIn
 from controlplane.models import AttachedQuery
 from tests.controlplane.api.callers import get, scripted
@@ -31,11 +35,34 @@ def source(**rates: float) -> dict[str, Any]:
     return {"sources": [spark_progress(0, timezone.now())["sources"][1] | rates]}
 
 
+def shuffle(loads: list[int]) -> dict[str, int]:
+    """Return the summary of a shuffle, as Spark's quantiles have it."""
+    ordered = sorted(loads)
+    median = ordered[len(ordered) // 2]
+    return {
+        "partitions": len(loads),
+        "records": ordered[-1],
+        "median_records": median,
+        "ms": 10 + ordered[-1] // 100,
+        "median_ms": 10 + median // 100,
+    }
+
+
+def spread(weights: list[int], partitions: int, seed: int) -> list[int]:
+    """Return the records of each partition, with the keys of these weights at random in them."""
+    draw = random.Random(seed)
+    loads = Counter[int]()
+    for weight in weights:
+        loads[draw.randrange(partitions)] += weight
+    return [loads[i] for i in range(partitions)]
+
+
 CASES: Final[dict[str, Change]] = {
     "": lambda _: operator(),
     "many_partitions": lambda _: operator(numShufflePartitions=200, numRowsUpdated=35),
     "large_partitions": lambda _: operator(memoryUsedBytes=2 * 2**30, numShufflePartitions=2),
     "unbounded_state": lambda batch: operator(numRowsTotal=1000 + 100 * batch) | NONE,
+    "skewed_partitions": lambda _: operator() | {"tasks": shuffle([90_000, 900, 800, 700])},
     "late_rows": lambda _: operator(numRowsDroppedByWatermark=2),
     "behind": lambda _: operator() | source(inputRowsPerSecond=90, processedRowsPerSecond=80),
 }
@@ -59,6 +86,40 @@ def test_each_cause_has_its_advice_and_no_other(viewer: Actor, code: str) -> Non
     page = browser_of(viewer).get(reverse("attached-query", args=[query.pk])).content.decode()
     assert (f'data-code="{code}"' in page) is bool(code)
     assert ('id="advice"' in page) is bool(code)
+
+
+def test_some_batches_that_are_skewed_are_no_cause(viewer: Actor) -> None:
+    """Every newest batch is, or none is meant."""
+    query = report(
+        viewer,
+        lambda batch: operator() | {"tasks": shuffle([90_000 if batch % 4 else 900, 800, 800])},
+    )
+    assert get(scripted(viewer), f"/attached/queries/{query.pk}").json()["advice"] == []
+    stored = get(scripted(viewer), f"/attached/queries/{query.pk}/progress").json()
+    assert stored[1]["tasks"]["records"] == 90_000
+
+
+seeds = st.integers(0, 2**32)
+
+
+@given(st.integers(2, 200), st.integers(4, 40), st.integers(1, 10**6), seeds)
+def test_keys_of_equal_weight_have_no_advice(
+    partitions: int, keys: int, records: int, seed: int
+) -> None:
+    """Four keys or more for each partition, wherever their hashes are."""
+    loads = spread([records] * (partitions * keys), partitions, seed)
+    assert list(skewed([shuffle(loads)] * SKEWED_BATCHES)) == []
+
+
+@given(st.integers(4, 200), st.integers(20, 200), st.integers(20, 1000), seeds)
+def test_a_key_with_most_of_the_records_has_advice(
+    partitions: int, keys: int, records: int, seed: int
+) -> None:
+    weights = [records] * (partitions * keys)
+    loads = spread([*weights, 4 * sum(weights)], partitions, seed)
+    (advice,) = skewed([shuffle(loads)] * SKEWED_BATCHES)
+    assert advice.code == "skewed_partitions"
+    assert list(skewed([shuffle(loads)] * (SKEWED_BATCHES - 1))) == []
 
 
 def test_few_batches_and_batches_without_figures_have_no_advice(viewer: Actor) -> None:

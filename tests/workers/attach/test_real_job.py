@@ -2,9 +2,12 @@
 
 import json
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +16,11 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
-from controlplane.access import tokens
+from controlplane.cli.main import main
+from controlplane.installation.env import ROOT
+from controlplane.integrations.attached_advice import SKEWED_BATCHES, advice_of
 from controlplane.models import AttachedJob, AttachedQuery
+from tests.docs.test_samples import commands, samples
 from tests.support import cluster as made
 from tests.support.redis_server import free_port
 from workers.attach.attachment import FLUSH_SECONDS, SETTLE_SECONDS
@@ -27,14 +33,29 @@ pytestmark = [
 # For a busy machine to end a Python and a Java process.
 ROOM_SECONDS = 5.0
 JOB = Path(__file__).with_name("job.py")
-ROOT = Path(__file__).parents[3]
+SAMPLES = samples("docs/attach.md")
+(LINES,) = (text for kind, text in SAMPLES if kind == "python")
+# Of the page: how to write the zip, to submit a job with it, and to create a token.
+ZIP, SUBMIT, TOKEN = (
+    shlex.split(command, comments=True)[1:]
+    for kind, text in SAMPLES
+    if kind == "sh"
+    for command, _ in commands(text)
+)
 
 
-def ran(url: str, token: str) -> tuple[dict[str, Any], str]:
+def ran(
+    url: str, token: str, folder: Path, command: Sequence[str] = (sys.executable, JOB.name)
+) -> tuple[dict[str, Any], str]:
     """Run the job to its end; return what it found and what it wrote to its log."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    subprocess.run([sys.executable, *ZIP], cwd=folder, env=environment, check=True)
+    shutil.copy(JOB, folder)
     done = subprocess.run(
-        [sys.executable, str(JOB), url, token],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
+        [*command, url, token, LINES],
+        cwd=folder,
+        # With the client alone.
+        env={**environment, "PYTHONPATH": ZIP[-1]},
         capture_output=True,
         text=True,
         timeout=180,
@@ -46,11 +67,12 @@ def ran(url: str, token: str) -> tuple[dict[str, Any], str]:
 
 
 def test_a_real_job_shows_up_with_its_progress_and_its_end(
-    live_server: LiveServer, redis_url: str
+    live_server: LiveServer, redis_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     user = made.actor("viewer").user
     assert isinstance(user, User)
-    found, log = ran(live_server.url, tokens.create(user, "job"))
+    main(["a-viewer" if word == "USER" else word for word in TOKEN])
+    found, log = ran(live_server.url, capsys.readouterr().out.strip(), tmp_path)
     job = AttachedJob.objects.get()
     assert (job.application, job.name, job.owner) == (
         found["application"], "somebody's job", "a-viewer",
@@ -66,6 +88,7 @@ def test_a_real_job_shows_up_with_its_progress_and_its_end(
     told = [line for line in log.splitlines() if "Weir" in line]
     assert all("trying again quietly" in line for line in told), told
     assert_shown(user)
+    assert_advised()
 
 
 def assert_counted(query: AttachedQuery, found: dict[str, Any]) -> None:
@@ -93,11 +116,23 @@ def assert_shown(user: User) -> None:
     assert figures["state"]["data"][0]["y"][-1] == 5
 
 
+def assert_advised() -> None:
+    """A key has most of the rows."""
+    query = AttachedQuery.objects.get(name="one hot key")
+    summaries = list(query.progress.filter(values__tasks__isnull=False))
+    assert len(summaries) >= SKEWED_BATCHES
+    assert {row.values["tasks"]["partitions"] for row in summaries} == {4}
+    # Advice is for runs that have not ended.
+    query.state = AttachedQuery.State.RUNNING
+    assert "skewed_partitions" in [item.code for item in advice_of(query)]
+
+
 # By day `test_reporter.py` does without Spark, and the test above attaches to a real job.
 @pytest.mark.nightly("spark")
-def test_a_job_whose_weir_is_down_runs_on_unharmed() -> None:
+def test_a_job_whose_weir_is_down_runs_on_unharmed(tmp_path: Path) -> None:
     """It is told once, in its log, and ends in its own time."""
-    found, log = ran(f"http://127.0.0.1:{free_port()}", "weir_any")
+    submit = (str(Path(sys.executable).with_name("spark-submit")), *SUBMIT)
+    found, log = ran(f"http://127.0.0.1:{free_port()}", "weir_any", tmp_path, submit)
     assert (found["batches"] >= 3, found["state_rows"], found["failure"]) == (True, 5, True)
     assert log.count("Weir cannot be reached") == 1
     assert time.time() - found["done_at"] < SETTLE_SECONDS + FLUSH_SECONDS + ROOM_SECONDS

@@ -16,6 +16,7 @@ from tests.support.attached import RUN, event, message, progress_event
 pytestmark = pytest.mark.django_db(transaction=True)
 EVENTS = "/api/v1/attached/events"
 NOW = datetime.now(UTC)
+TASKS = {"partitions": 4, "records": 9, "median_records": 1, "ms": 20, "median_ms": 10}
 BAD = progress_event(0, NOW)
 
 
@@ -90,6 +91,7 @@ def spoiled(**changed: Any) -> dict[str, Any]:
         (spoiled(batch=2**70), "events.0.progress.batch"),
         (spoiled(input_rate="fast"), "events.0.progress.input_rate"),
         (spoiled(phases={str(i): i for i in range(60)}), "events.0.progress.phases"),
+        (spoiled(tasks=TASKS | {"records": -1}), "events.0.progress.tasks.records"),
         (spoiled(watermark="never"), "events.0.progress.watermark"),
         (message(*[event("idle", NOW)] * 501), "events"),
         (message(dropped=-1), "dropped"),
