@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from django.db import transaction
 from django.db.models import Max
@@ -15,7 +16,7 @@ from controlplane.plans.proposal_states import APPROVED
 from controlplane.policies.blackouts import blackout_until, in_blackout
 from controlplane.policies.measure_limits import measure_limits
 from controlplane.policies.store import policy_of
-from controlplane.proposals.approval_lock import lock_of
+from controlplane.proposals.approval_lock import LockCode, lock_of
 from controlplane.telemetry.arrivals.catching_up import oldest_s
 from controlplane.watch.decision import Situation, decide
 from controlplane.watch.decision_log import last_decision, last_request, record_decision
@@ -32,6 +33,8 @@ from controlplane.watch.planner_request import (
 from controlplane.watch.reading import LoopReading
 from controlplane.watch.review import loop_of, proposals_beside, review_waiting
 
+# Other locks are of measured gains, which move: such a plan becomes stale after a time.
+_LASTING: Final = (LockCode.NOTHING_APPLIES, LockCode.CLUSTER_CHANGED)
 logger = logging.getLogger(__name__)
 
 
@@ -93,7 +96,8 @@ def situation_of(cluster: Cluster, now: datetime, planner: str = "") -> Situatio
     proposals = proposals_beside(cluster, planner)
     own = proposals.first()
     waiting = proposals.filter(state__in=OPEN).first()
-    if waiting is not None and lock_of(waiting) is not None:
+    lock = lock_of(waiting) if waiting is not None else None
+    if lock is not None and lock.code in _LASTING:
         # Nobody can approve it: another plan replaces it.
         waiting = None
     # Measures follow the moves of an execution with a delay.

@@ -23,6 +23,7 @@ from controlplane.models import (
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import update_policy
 from controlplane.proposals import computation, decisions, requests
+from controlplane.proposals.review import Review
 from controlplane.watch import all_loops, prune, review_proposal, watch_all, watch_cluster
 from tests.support.cluster import actor
 from tests.support.execution import begun, moves_of, prepared_scattered
@@ -237,6 +238,19 @@ def test_a_waiting_plan_that_fits_no_more_makes_room(
     proposal.refresh_from_db()
     assert proposal.state == "stale"
     assert newest(spread, "replication").code == "asked"
+
+
+@pytest.mark.parametrize(("applicable", "code"), [(3, "proposal_waiting"), (0, "asked")])
+def test_a_gain_that_is_lost_for_a_moment_requests_no_other_plan(
+    spread: Cluster, now: datetime, applicable: int, code: str
+) -> None:
+    proposal, later = asked(spread, now), now + timedelta(seconds=PolicySettings().cooldown_s + 1)
+    review_proposal(proposal.pk)
+    row = Review(1, "", 0.0, applicable, {}, {}, {}, gain_lost=0.9, queries=3)
+    Proposal.objects.update(review=row.to_json())
+    measured(spread, later, **SCATTERED)
+    watch_cluster(spread, later)
+    assert newest(spread, "replication").code == code
 
 
 def test_a_lost_judgement_is_made_up_for(spread: Cluster, now: datetime) -> None:
