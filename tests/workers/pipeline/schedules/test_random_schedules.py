@@ -34,6 +34,7 @@ from tests.support.taxi import taxi_reports
 from tests.workers.pipeline.schedules.chance import Chance
 from tests.workers.pipeline.schedules.managed import ManagedWorld
 from tests.workers.pipeline.schedules.queries import asked
+from workers.pipeline.checkpoints.files import Checkpoint
 
 SCHEDULES = 20
 STREAMS, SLOTS, SPLITS = 8, 4, 3
@@ -50,6 +51,7 @@ class Schedule:
         self.server.start()
         self.client = redis.Redis.from_url(self.server.url)
         self.driver = Driver(self.server.url, directory, "sf", nodes=SLOTS, splits=SPLITS)
+        self.checkpoint = directory / "checkpoint"
         self.world = ManagedWorld.create(self.client, "sf", SLOTS, SPLITS, asked(STREAMS))
         self.rng = np.random.default_rng(seed)
         self.chance = Chance(self.rng, SLOTS, SPLITS, up=list(range(SLOTS)))
@@ -77,7 +79,7 @@ class Schedule:
                 self._step(step, producer)
         self.world.publish(_unthrottled(self.world))
         self._until(self._is_done)
-        self._until(_stays(len(self.driver.telemetry())))
+        self._until(self._has_nothing_to_plan)
 
     def _step(self, step: int, producer: Producer) -> None:
         self._feed(producer, int(self.rng.integers(1, 6)))
@@ -135,6 +137,12 @@ class Schedule:
         # State that a node has exported is imported by the next batch, which may be seconds later.
         return read and not last["waiting"] and sum(row["imported_tasks"] for row in rows) == moved
 
+    def _has_nothing_to_plan(self, _: list[dict[str, Any]]) -> bool:
+        """Return whether all batches are whole, and the last one leaves nothing to merge."""
+        checkpoint = Checkpoint.read(self.checkpoint)
+        end = checkpoint.offset
+        return checkpoint.pending is None and not end["merge_pending"] and not end["has_backlog"]
+
     def _until(
         self, done: Callable[[list[dict[str, Any]]], bool], producer: Producer | None = None
     ) -> None:
@@ -150,12 +158,6 @@ class Schedule:
             return done(rows)
 
         self.driver.keep(alive)
-
-
-def _stays(count: int) -> Callable[[list[dict[str, Any]]], bool]:
-    """Return when nothing more comes: the last batch of an aggregator node is the third behind."""
-    until = time.monotonic() + 3.0
-    return lambda rows: len(rows) > count + 2 or time.monotonic() > until
 
 
 def _unthrottled(world: ManagedWorld) -> list[Action]:
