@@ -90,6 +90,12 @@ class RunningWeir:
         except psutil.Error:
             return False
 
+    def tree(self) -> list[psutil.Process]:
+        """Return the runner and all that it and its processes have started."""
+        assert self.process is not None
+        runner = psutil.Process(self.process.pid)
+        return [runner, *runner.children(recursive=True)]
+
     def stored(self, sql: str) -> int:
         """Return one number from the database of a Weir that has ended."""
         with closing(sqlite3.connect(self.data / "db.sqlite3")) as connection:

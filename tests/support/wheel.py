@@ -6,7 +6,8 @@ from pathlib import Path
 
 from controlplane.installation.env import ROOT
 
-_UV = (sys.executable, "-m", "uv", "--quiet")
+UV = (sys.executable, "-m", "uv")
+_QUIET = (*UV, "--quiet")
 _LOCK = ROOT / "requirements.lock"
 
 
@@ -20,7 +21,7 @@ def build_wheel(folder: Path) -> Path:
 
 def new_environment(folder: Path, *packages: str) -> Path:
     """Create a Python environment with packages, and return its folder of commands."""
-    subprocess.run([*_UV, "venv", "--python", sys.executable, folder], check=True)
+    subprocess.run([*_QUIET, "venv", "--python", sys.executable, folder], check=True)
     install(folder / "bin", *packages)
     return folder / "bin"
 
@@ -28,7 +29,7 @@ def new_environment(folder: Path, *packages: str) -> Path:
 def install(commands: Path, *arguments: str) -> None:
     """Install packages into an environment, in the locked versions."""
     command: list[str | Path] = [
-        *_UV,
+        *_QUIET,
         "pip",
         "install",
         "--python",

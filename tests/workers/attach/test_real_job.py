@@ -62,8 +62,10 @@ def ran(
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found, done.stderr
+    lines = done.stdout.splitlines()
+    # Under spark-submit the errors of Python are in its output, and may follow the job's line.
+    found: dict[str, Any] = json.loads(next(line for line in lines if line.startswith("{")))
+    return found, done.stdout + done.stderr
 
 
 def test_a_real_job_shows_up_with_its_progress_and_its_end(
