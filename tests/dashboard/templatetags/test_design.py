@@ -2,7 +2,14 @@
 
 import re
 
-from dashboard.templatetags.design import bullet, spark
+from controlplane.installation.assets.typeface import typeface_files
+from dashboard.templatetags.design import bullet, preload_typeface, spark
+
+
+def test_the_typeface_is_loaded_ahead_where_it_is_installed() -> None:
+    name, link = "inter-latin.woff2", preload_typeface()
+    assert bool(link) == (name in typeface_files())
+    assert not link or ('rel="preload"' in link and 'as="font"' in link and "crossorigin" in link)
 
 
 def test_a_bullet_has_a_tick_at_its_limit() -> None:
