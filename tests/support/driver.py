@@ -145,12 +145,14 @@ class Driver(Application):
         splits: int = 2,
         log_url: str = "",
         partitions: int = 0,
+        max_records: int = 200_000,
     ) -> None:
         super().__init__(redis_url, cluster, directory / "driver.log")
         self._command = [
             sys.executable, "-m", "workers.pipeline", "--cluster", cluster,
             "--checkpoint", str(directory / "checkpoint"), "--nodes", str(nodes),
             "--splits", str(splits), "--trigger-ms", "200", "--partitions", str(partitions),
+            "--max-records", str(max_records),
         ]  # fmt: skip
         urls = {"REDIS_URL": redis_url, "WEIR_LOG_URL": log_url}
         self._environment = urls | dict(environment or {})

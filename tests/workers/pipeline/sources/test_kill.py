@@ -70,7 +70,8 @@ def test_a_killed_driver_counts_every_record_once(
         AddQuery(QUERY, 0, 1, (STREAM,), json.dumps(feed.query.to_json())),
     )  # fmt: skip
     publish(redis_client, "k", RoutingDelta(1, actions))
-    driver = Driver(redis_server, tmp_path, "k", nodes=2, splits=2)
+    # So few that a generator, whose events have all occurred, is read in many batches.
+    driver = Driver(redis_server, tmp_path, "k", nodes=2, splits=2, max_records=60)
     feed.send(60)
     driver.start()
     try:
