@@ -56,9 +56,7 @@ def kind_of(process: psutil.Process) -> str:
     if not is_part:
         return variables.get("WEIR_CHILD", "runner")
     owner = "spare" if "/spare-" in variables.get("WEIR_DRIVER", "") else "driver"
-    # Forks of a loaded process have command lines of their own.
-    command = process.cmdline()
-    return f"{owner}: {command[2] if command[1:2] == ['-m'] else process.name()}"
+    return f"{owner}: {process.name()}"
 
 
 def measure(root: int, seconds: float) -> None:

@@ -48,7 +48,8 @@ _FREE: Final = 1000
 _RESET: Final = (
     signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE,
 )  # fmt: skip
-# Linux: the setting of a descriptor's signal.
+# Linux: the call that names a process, and the setting of a descriptor's signal.
+_PR_SET_NAME: Final = 15
 _F_SETSIG: Final = 10
 
 
@@ -274,6 +275,7 @@ def _become(client: socket.socket, request: Sequence[Any], descriptors: Sequence
     else:
         client.send(str(os.getpid()).encode())
         _end_with(client)
+        ctypes.CDLL(None).prctl(_PR_SET_NAME, arguments[-1][-15:].encode())
     os.nice(niceness)
     given = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _FREE) for descriptor in descriptors]
     for descriptor in descriptors:

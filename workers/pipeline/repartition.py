@@ -12,7 +12,7 @@ import argparse
 import logging
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count, groupby
 from pathlib import Path
@@ -35,7 +35,6 @@ from workers.pipeline.checkpoints.files import (
     finish_swap,
     swap,
 )
-from workers.pipeline.nodes.state_store import NAMES, unpack
 from workers.pipeline.spark.connections import client_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.spark.session import session
@@ -176,15 +175,10 @@ def _write_seed(
     # A partition's rows come in the order of their keys, so one node's values come together.
     for key, rows in groupby(_values(spark, checkpoint), lambda row: int(row["key"]["nk"])):
         node = nodes.node_of(key)
-        values = chain.from_iterable(_unpacked(row["name"], bytes(row["value"])) for row in rows)
+        values = ((row["name"], bytes(row["value"])) for row in rows)
         sizes[node] = writer.write(node, values)
     writer.finish(partitions, checkpoint.offset)
     return sizes
-
-
-def _unpacked(name: str, value: bytes) -> Iterable[tuple[str, bytes]]:
-    """Return the values of a node that Spark's state has under a name."""
-    return unpack(value)[0].items() if name == NAMES else [(name, value)]
 
 
 def _values(spark: SparkSession, checkpoint: Checkpoint) -> Iterator[Any]:
