@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from select import select
+from threading import Lock
 from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 from controlplane.child_processes.start import end_with_parent, spawn
@@ -37,24 +38,25 @@ SPARING: Final = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"
 # Bytes of a request, and its descriptors.
 _MOST: Final = 1 << 17
 _DESCRIPTORS: Final = 8
-# The modules are loaded and a process is forked within this time, also on a busy machine (s).
+# A process is forked within this time, also on a busy machine (s).
 _ANSWER_S: Final = 30.0
+# So long after its start those who request a fork wait together until the modules are loaded (s).
+_LOADING_S: Final = 10.0
 # A request comes at once, or its sender has been killed or stopped (s).
 _REQUEST_S: Final = 2.0
 # Without a meaning: room for the command lines and variables of forks.
 _ROOM: Final = "-" * 3000
 # A descriptor above those that a request names.
 _FREE: Final = 1000
-_RESET: Final = (
-    signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE,
-)  # fmt: skip
+# Not SIGPIPE, which Python ignores: writing to a closed connection is an exception.
+_RESET: Final = (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 # Linux: the call that names a process, and the setting of a descriptor's signal.
 _PR_SET_NAME: Final = 15
 _F_SETSIG: Final = 10
 
 
 class Process(Protocol):
-    """What the runner does with a child."""
+    """What the runner and the agent do with a child."""
 
     @property
     def pid(self) -> int:
@@ -75,18 +77,20 @@ class Process(Protocol):
 
 
 class Adopted:
-    """A child that another process has forked."""
+    """A child that another process has forked; threads may share it."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.returncode: int | None = None
+        self._lock = Lock()
 
     def poll(self) -> int | None:
         """Return its exit code, None while it runs; that of a signal is negative."""
-        if self.returncode is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
-        return self.returncode
+        with self._lock:
+            if self.returncode is None:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+            return self.returncode
 
     def send_signal(self, number: int, /) -> None:
         """Send it a signal unless it has ended."""
@@ -128,7 +132,7 @@ class Preloaded:
     """
 
     def __init__(self, module: str, env: Mapping[str, str], log: Path, folder: str) -> None:
-        """Start the process, which imports `module`; it ends with this one.
+        """Start the process, which imports `module`; it ends with this one. Raises `OSError`.
 
         `folder`: of its socket, for this user alone.
         """
@@ -139,25 +143,24 @@ class Preloaded:
 
     def _launch(self) -> None:
         module, variables, log = self._arguments
-        # Open in the process until the modules are loaded.
-        self._loading, loading = os.pipe()
         Path(self.path).unlink(missing_ok=True)
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        # The other end is open in the process until the modules are loaded.
+        loading, other = socket.socketpair()
+        with other, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             listener.bind(self.path)
             listener.listen(64)
-            numbers = (listener.fileno(), loading)
+            numbers = (listener.fileno(), other.fileno())
             command = (sys.executable, "-m", __name__, *map(str, numbers), module, _ROOM)
             self.process = spawn(command, variables, log, numbers)
-        os.close(loading)
+        self._loading, self._loaded_by = loading, time.monotonic() + _LOADING_S
 
-    def is_ready(self) -> bool:
-        """Return whether the modules are loaded, or will not be."""
-        return bool(select([self._loading], [], [], 0)[0])
+    def is_ready(self, wait_s: float = 0.0) -> bool:
+        """Return whether the modules are loaded, or will not be; waits for it up to `wait_s`."""
+        return bool(select([self._loading], [], [], max(0.0, wait_s))[0])
 
     def revive(self) -> None:
         """Start it again if it has ended. Raises `OSError`."""
         if self.process.poll() is not None:
-            os.close(self._loading)
             self._launch()
 
     def start(
@@ -178,6 +181,9 @@ class Preloaded:
         parsed = parse(command)
         if parsed is None or self.process.poll() is not None:
             return None
+        if not self.is_ready(self._loaded_by - time.monotonic()):
+            logger.warning("%s is started without a fork: the modules are not loaded yet", command)
+            return None
         request = json.dumps([os.getpid(), *parsed, dict(env), [0, 1, 2, *inherited]])
         nothing = Path(os.devnull)
         try:
@@ -195,12 +201,15 @@ class Preloaded:
                 server.send(b"go")
         except (OSError, ValueError) as error:
             logger.warning("%s is started without a fork: %s", command, error)
+            # Others would wait as long for it; its forks live on.
+            self.process.kill()
             return None
         return Adopted(pid)
 
     def reap_orphans(self) -> None:
-        """Collect ended processes that this one has adopted and not started."""
-        reap_adopted([self.process.pid, *(process.pid for process in self._started)])
+        """Collect ended processes that this one has adopted, also those that nobody polls."""
+        started = (self.process, *self._started)
+        reap_adopted([process.pid for process in started if process.poll() is None])
 
 
 def answers(path: str) -> bool:
@@ -231,6 +240,8 @@ def main() -> None:
         client.close()
         for descriptor in descriptors:
             os.close(descriptor)
+        # It has the variables of one process, which are no others' business.
+        del data
 
 
 def _reap(*_: object) -> None:
@@ -246,6 +257,12 @@ def _end_with(connection: socket.socket) -> None:
     fcntl.fcntl(descriptor, _F_SETSIG, signal.SIGTERM)
     flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
     fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | os.O_ASYNC)
+    # Closed before: the kernel has sent nothing.
+    other = socket.socket(fileno=descriptor)
+    with suppress(BlockingIOError):
+        if not other.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+            os._exit(1)
+    other.detach()
 
 
 def _belong_to(parent: int, connection: socket.socket) -> None:
@@ -290,7 +307,9 @@ def _become(client: socket.socket, request: Sequence[Any], descriptors: Sequence
     places = [int(field) for field in fields[45:49]]
     _show([sys.executable, "-m", *arguments], *places[:2])
     # Marks first, by which processes are found: there may be no room for all.
-    names = sorted(os.environ, key=lambda name: not name.startswith("WEIR_"))
+    names = sorted(
+        os.environ, key=lambda name: (not name.startswith("WEIR_"), len(os.environ[name]))
+    )
     _show([f"{name}={os.environ[name]}" for name in names], *places[2:])
     sys.argv = arguments
     sys.modules.pop(arguments[0], None)

@@ -94,7 +94,7 @@ class Application(ABC):
     def python_processes(self, module: str) -> list[psutil.Process]:
         """Return Spark's Python processes that run a module of PySpark, daemons before workers.
 
-        Also those that the fork server has forked, which have the module as their name.
+        Also those that a loaded process has forked, which have the module as their name.
         """
         assert self.process is not None
         below = psutil.Process(self.process.pid).children(recursive=True)

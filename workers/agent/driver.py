@@ -241,6 +241,8 @@ def kill_marked(mark: str, process: Process) -> bool:
 
     `process`: the main one, a child of this process.
     """
+    # A fork does not show its mark at once.
+    process.kill()
     all_ended = kill_with_environment(MARK, mark)
     # Collects its exit code.
     process.poll()

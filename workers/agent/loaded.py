@@ -1,5 +1,6 @@
 """The process from which an agent's drivers and spares, and their Python processes, are forked."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -12,9 +13,11 @@ from controlplane.child_processes.trees import adopt_orphans
 # Not imported here: the agent does not need it.
 MODULE: Final = "workers.pipeline.spark.loaded"
 
+logger = logging.getLogger(__name__)
+
 
 class Loaded:
-    """Starts it before the first driver; it has none of the secrets of drivers."""
+    """Starts it before the first driver; its own variables have no secret of a driver."""
 
     def __init__(self, env: Mapping[str, str], log: Path) -> None:
         """Make this process the parent of forks, and of orphans of drivers."""
@@ -31,14 +34,21 @@ class Loaded:
         inherited: Sequence[int] = (),
     ) -> Process:
         """Start a driver or a spare as `spawn` does. Raises `OSError`."""
+        self.revive()
         if self._preloaded is None:
-            folder = own_directory()
-            if folder is None:
-                return spawn(command, env, log, inherited)
-            self._preloaded = Preloaded(MODULE, self._env, self._log, folder)
-        self._preloaded.revive()
-        known = {**env, "WEIR_FORK_SERVER": self._preloaded.path}
-        return self._preloaded.start(command, known, log, inherited)
+            return spawn(command, env, log, inherited)
+        variables = {**env, "WEIR_FORK_SERVER": self._preloaded.path}
+        return self._preloaded.start(command, variables, log, inherited)
+
+    def revive(self) -> None:
+        """Start the process if it has not been started, or has ended."""
+        try:
+            if self._preloaded is not None:
+                self._preloaded.revive()
+            elif folder := own_directory():
+                self._preloaded = Preloaded(MODULE, self._env, self._log, folder)
+        except OSError as error:
+            logger.warning("drivers start without a loaded process: %s", error)
 
     def reap_orphans(self) -> None:
         """Collect what drivers have left when it ends."""

@@ -3,7 +3,7 @@
 It starts Java, rehearses, stops its Spark session and writes `READY` to the socket DESCRIPTOR. The
 agent answers with one line of JSON: the arguments of a driver (`python -m workers.pipeline`), and
 its variables, such as the URL of Redis, which no spare has. From then on the process is that
-driver; Java and the fork server are the same, the session is another one.
+driver; Java is the same, the session is another one.
 """
 
 import json

@@ -87,7 +87,7 @@ class RedisLog:
 
     def __init__(self, client: "redis.Redis", cluster: str) -> None:
         self.cluster = cluster
-        self._client = client
+        self.client = client
         self._index = keys.index_key(cluster)
         self._committed = keys.committed_key(cluster)
         self._newest = keys.newest_key(cluster)
@@ -127,7 +127,7 @@ class RedisLog:
         """Return the highest sequence of a producer and its newest note, -1 and "" for none."""
         name = keys.producer_key(self.cluster, producer)
         try:
-            high, note = cast("list[bytes | None]", self._client.hmget(name, ["high", "note"]))
+            high, note = cast("list[bytes | None]", self.client.hmget(name, ["high", "note"]))
         except redis.RedisError as error:
             raise LogUnavailable(str(error)) from error
         return (-1 if high is None else int(high)), (note or b"").decode()
@@ -141,7 +141,7 @@ class RedisLog:
 
     def _waiting(self) -> LogBacklog:
         # No transaction: Redis begins none when memory is short.
-        pipe = self._client.pipeline(transaction=False)
+        pipe = self.client.pipeline(transaction=False)
         pipe.hmget(self._committed, ["total", "bytes"])
         pipe.xrevrange(self._index, count=_SPARE)
         done, result = pipe.execute()
@@ -154,7 +154,7 @@ class RedisLog:
     def head(self, streams: Sequence[int]) -> LogHead:
         """Return the head of the log, with the watermarks of these streams."""
         # The times first: an append in between has no older watermark.
-        pipe = self._client.pipeline(transaction=False)
+        pipe = self.client.pipeline(transaction=False)
         pipe.hmget(self._newest, [*map(str, streams), ""])
         pipe.xrevrange(self._index, count=_SPARE)
         try:
@@ -170,7 +170,7 @@ class RedisLog:
     def committed_position(self) -> LogPosition:
         """Return the last committed cut, the start of the log before the first."""
         position, total = cast(
-            "list[bytes | None]", self._client.hmget(self._committed, ["position", "total"])
+            "list[bytes | None]", self.client.hmget(self._committed, ["position", "total"])
         )
         if position is None or total is None:
             return LogPosition(START, 0)
@@ -180,7 +180,7 @@ class RedisLog:
         self, start: LogPosition, max_records: int, max_bytes: int = UNBOUNDED
     ) -> LogPosition:
         """Return the furthest cut within both bounds of `start`; see `Log.position_after`."""
-        pipe = self._client.pipeline(transaction=False)
+        pipe = self.client.pipeline(transaction=False)
         pipe.xrevrange(self._index, count=_SPARE)
         pipe.xrange(self._index, start.position, start.position)
         newest, first = cast("list[list[Any]]", pipe.execute())
@@ -203,7 +203,7 @@ class RedisLog:
         """Return the furthest position in the index; `bytes_bound`: a running total."""
         reached, position = start, start.position
         while True:
-            page = cast("list[Any]", self._client.xrange(self._index, f"({position}", count=512))
+            page = cast("list[Any]", self.client.xrange(self._index, f"({position}", count=512))
             for step in readable(_step_of, page):
                 following = LogPosition(step.position, step.total)
                 if step.total - start.total > max_records or step.bytes > bytes_bound:
@@ -217,7 +217,7 @@ class RedisLog:
         self, streams: Sequence[int], start: str, end: str
     ) -> dict[int, list[LogEntry]]:
         """Return the entries of each stream after `start` up to and including `end`."""
-        pipe = self._client.pipeline(transaction=False)
+        pipe = self.client.pipeline(transaction=False)
         for stream in streams:
             pipe.xrange(keys.log_key(self.cluster, stream), f"({start}", end)
         pages = cast("list[list[Any]]", pipe.execute())
@@ -229,7 +229,7 @@ class RedisLog:
 
     def newest_entries(self, streams: Sequence[int], count: int) -> dict[int, list[LogEntry]]:
         """Return the newest entries of each stream, oldest first; see `Log.newest_entries`."""
-        pipe = self._client.pipeline(transaction=False)
+        pipe = self.client.pipeline(transaction=False)
         for stream in streams:
             pipe.xrevrange(keys.log_key(self.cluster, stream), count=count)
         try:
@@ -246,7 +246,7 @@ class RedisLog:
         """Return the backlog after `end`, by stream."""
         if not streams:
             return {}
-        pipe = self._client.pipeline(transaction=False)
+        pipe = self.client.pipeline(transaction=False)
         pipe.hmget(self._counts, list(map(str, streams)))
         for stream in streams:
             pipe.xrange(keys.log_key(self.cluster, stream), f"({end}", count=1)
@@ -259,7 +259,7 @@ class RedisLog:
 
     def records_after(self, start: LogPosition, end: LogPosition) -> int:
         """Return how many records were appended after `end`; `start` does not matter here."""
-        page = cast("list[Any]", self._client.xrevrange(self._index, count=_SPARE))
+        page = cast("list[Any]", self.client.xrevrange(self._index, count=_SPARE))
         newest = _newest_step(page)
         return 0 if newest is None else max(0, newest.total - end.total)
 
@@ -272,7 +272,7 @@ class RedisLog:
 
     def close(self) -> None:
         """Close the connection."""
-        self._client.close()
+        self.client.close()
 
     def _refusal(self, error: "redis.RedisError") -> LogUnavailable | RedisOutOfMemory:
         """Return the exception of the wire for an error of Redis."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ def main() -> int:
         "variables": dict(os.environ),
         "niceness": os.nice(0),
         "parent": os.getppid(),
+        "ignores_broken_pipes": signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN,
         "session": os.getsid(0) == os.getpid(),
         "inherited": os.read(int(os.environ["DESCRIPTOR"]), 5).decode(),
     }

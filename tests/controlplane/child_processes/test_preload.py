@@ -5,12 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 
-from controlplane.child_processes.preload import parse
+from controlplane.child_processes.preload import Adopted, parse
 
 # The runner: it starts children and prints their exit codes. Arguments: log, then signals or codes.
 RUNNER = """
@@ -69,6 +71,7 @@ def test_the_runner_is_the_parent_of_a_fork(tmp_path: Path) -> None:
         assert about["arguments"] == [argument]
         assert about["parent"] == int(runner)
         assert about["session"]
+        assert about["ignores_broken_pipes"]
         assert about["niceness"] == min(19, os.nice(0) + 3)
         assert about["inherited"] == "hello"
         variables = about["variables"]
@@ -82,6 +85,25 @@ def test_without_the_loaded_process_children_start_as_programs(tmp_path: Path) -
     (first, second, _), (about, _) = run(tmp_path, "5", "6")
     assert (first, second) == (["Popen", "5"], ["Adopted", "6"])
     assert about["niceness"] == min(19, os.nice(0) + 3)
+
+
+def test_threads_may_poll_one_child() -> None:
+    threads = 8
+    barrier = Barrier(threads)
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(50):
+            program = subprocess.Popen(["true"])
+            child = Adopted(program.pid)
+
+            def poll_until_end(child: Adopted = child) -> int:
+                barrier.wait()
+                while child.poll() is None:
+                    pass
+                assert child.returncode is not None
+                return child.returncode
+
+            assert set(pool.map(lambda _: poll_until_end(), range(threads))) == {0}
+            program.returncode = 0
 
 
 @pytest.mark.parametrize("command", [("redis-server", "x"), (sys.executable, "-c", "pass")])

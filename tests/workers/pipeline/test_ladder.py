@@ -4,6 +4,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -103,12 +104,23 @@ def cluster(
         yield result
 
 
-def test_a_log_in_kafka_is_measured_too(
-    redis_client: "redis.Redis", redis_server: str, monkeypatch: pytest.MonkeyPatch
+@contextmanager
+def log_elsewhere(place: str, site: str) -> Iterator[str]:
+    if place == "kafka":
+        with running_kafka() as address:
+            yield f"kafka://{address}/weir-c"
+        return
+    url = f"{site.rpartition('/')[0]}/5"
+    yield url
+    redis.Redis.from_url(url).flushdb()
+
+
+@pytest.mark.parametrize("place", ["kafka", "another redis"])
+def test_a_log_elsewhere_is_measured_too(
+    place: str, redis_client: "redis.Redis", redis_server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the number of all its records and the mix of recent batches."""
-    with running_kafka() as address:
-        url = f"kafka://{address}/weir-c"
+    """In Kafka by the number of all its records and the mix of recent batches."""
+    with log_elsewhere(place, redis_server) as url:
         pipeline = Pipeline(redis_client, redis_server, log_url=url)
         query = AddQuery(FIRST, 0, 0, (STREAM,), json.dumps(COUNT.to_json()))
         ladder = input_ladder(STREAM, 1 / CAPACITY, parts=fine())

@@ -95,14 +95,14 @@ class LadderPlanner:
     def _appended(
         self, planned: PlannedBatch, ladder: CompiledLadder, rows: list[dict[str, Any]]
     ) -> AppendedCounts:
-        cluster, client, log = self.sources
+        log = self.sources.log
         start, end = planned.start.log, planned.end.log
         if not isinstance(log, RedisLog):
             total = end.total + log.records_after(start, end)
             unread = max(0, total - start.total)
             return self._totals.appended(ladder.streams, total, unread, _records_read(rows))
         starts = {stream: start.of(stream) for stream in ladder.streams}
-        counts = appended_records(client, cluster, starts)
+        counts = appended_records(log.client, log.cluster, starts)
         counts |= {s: (t.total, t.unread) for s, t in planned.arrivals.items() if s in counts}
         pairs = np.array([counts[stream] for stream in ladder.streams], np.float64)
         columns = pairs.reshape(-1, 2)

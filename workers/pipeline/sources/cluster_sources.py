@@ -88,9 +88,11 @@ class ClusterSources(NamedTuple):
         """
         if table is None or not isinstance(self.log, RedisLog):
             return end
+        # The log may be in another Redis than the telemetry.
+        client = self.log.client
 
         def unread(starts: Mapping[int, str], count: float) -> Any:
-            return unread_entries(self.client, self.cluster, starts, end.log.position, count)
+            return unread_entries(client, self.cluster, starts, end.log.position, count)
 
         log = queues.queued(before.log, end.log, table.table, unread, elapsed_ms, most, kept)
         return replace(end, log=log)

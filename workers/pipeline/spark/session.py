@@ -169,8 +169,8 @@ def _choose_python(engine: SparkSettings, folder: str | None) -> None:
     one of this driver, which loads while the JVM starts.
     """
     given = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # A spare that becomes a driver has chosen before.
-    is_own = given in {sys.executable, str(_PYTHON)} and os.access(_PYTHON, os.X_OK)
+    # A spare that becomes a driver has chosen before, and its Java knows no other process.
+    is_own = given == sys.executable and os.access(_PYTHON, os.X_OK)
     if engine.is_local and folder and is_own and sys.platform == "linux":
         path = os.environ.get("WEIR_FORK_SERVER", "")
         if not preload.answers(path):

@@ -100,7 +100,6 @@ def test_sparks_python_processes_are_forked_from_a_server(
     )
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{tmp_path}")
     session._choose_python(SparkSettings("local[2]"), str(tmp_path))
-    wait_for((tmp_path / "fork").exists, 60)
     for is_forked in (True, False):
         command = [os.environ["PYSPARK_PYTHON"], "-m", "reporting", "a b", "*"]
         run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
