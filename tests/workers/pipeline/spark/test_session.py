@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.processes.runtime.waiting import wait_for
 from workers.pipeline.spark import session
 from workers.pipeline.spark.session import SettingRejected, SparkSettings, settings
 
