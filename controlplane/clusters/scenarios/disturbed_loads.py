@@ -180,10 +180,10 @@ def _streams(cluster: Cluster) -> list[Stream]:
     streams, now = list(rows), timezone.now()
     own, first, shown_from = Scenario.objects.filter(cluster=cluster), now, now - _SETTLES
     # The rates before a scenario may still show an earlier one.
-    while at := own.filter(
+    while began := own.filter(
         Q(ended_at=None) | Q(ended_at__gt=shown_from), started_at__lt=first
-    ).aggregate(at=Min("started_at"))["at"]:
-        first, shown_from = at, at - _BEFORE - _SETTLES
+    ).aggregate(first=Min("started_at"))["first"]:
+        first, shown_from = began, began - _BEFORE - _SETTLES
     if first < now:
         known = rates_between(cluster, first - _BEFORE, first, [row.pk for row in streams]).means
         for stream in streams:
