@@ -12,6 +12,7 @@ from controlplane.health.disks import FullDisk, full_disks
 from controlplane.health.stuck_batches import StuckBatch, stuck_batch
 from controlplane.models import Cluster, ClusterHealth, DriverRestart, Incident
 from controlplane.pagination.lookup import row_by
+from controlplane.telemetry.sources import has_unread
 from controlplane.wire.foreign.entries import SkippedEntries, skipped_entries
 
 HOUR: Final = timedelta(hours=1)
@@ -78,12 +79,14 @@ def skipped_in(slug: str) -> list[SkippedEntries]:
 def is_idle(cluster: Cluster, now: datetime) -> bool:
     """Return True if a running cluster has no measures because it receives no records.
 
-    The agent has just observed that the log has no unread records.
+    The agent has just observed that the log has no unread records, nor do the sources have any, and
+    telemetry of the newest micro-batch has arrived.
     """
     health: ClusterHealth | None = getattr(cluster, "health", None)
     if health is None or cluster.state != Cluster.State.RUNNING:
         return False
-    return health.unread == 0 and now - health.observed_at < SEEN
+    is_read = health.unread == 0 and health.batch in (None, cluster.last_batch)
+    return is_read and now - health.observed_at < SEEN and not has_unread(cluster.slug)
 
 
 class BacklogTrend(StrEnum):

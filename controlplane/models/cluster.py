@@ -148,7 +148,8 @@ class Node(models.Model):
     """A state partition of the application; hosts tasks; capacity in records/s.
 
     `emulated`: the pipeline limits the node to its capacity, to test unequal and slow nodes;
-    records beyond it wait.
+    records beyond it wait. `hosted`: whether it hosted tasks at a change of the routing since
+    it became active.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="nodes")
@@ -157,6 +158,7 @@ class Node(models.Model):
     capacity = models.FloatField(default=500.0, validators=[MinValueValidator(0.001)])
     emulated = models.BooleanField(default=False)
     active = models.BooleanField(default=True)
+    hosted = models.BooleanField(default=False, editable=False)
 
     class Meta:
         ordering = ["cluster", "index"]

@@ -131,6 +131,15 @@ def source_statuses(slug: str, streams: Sequence[Stream]) -> dict[int, SourceSta
             for name, text in zip(names, texts, strict=True) if text}  # fmt: skip
 
 
+def has_unread(slug: str) -> bool:
+    """Return whether sources of a cluster have unread records; True if Redis does not respond."""
+    try:
+        texts: Any = redis_client().hvals(keys.sources_key(slug))
+    except RedisError:
+        return True
+    return any(_status(json.loads(text)).unread for text in texts)
+
+
 def _status(row: Mapping[str, Any]) -> SourceStatus:
     # A driver of an earlier release writes no numbers.
     partitions = [PartitionStatus(**{"number": partition["partition"], **partition})

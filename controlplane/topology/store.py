@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from controlplane.catalog.computations import schema_of
@@ -71,6 +71,9 @@ def write_rows(cluster: Cluster, before: TableDraft, after: TableDraft, writer: 
     if before.nodes != after.nodes:
         _write_nodes(cluster, before.nodes, after.nodes)
     if before.queries != after.queries:
+        # It may empty them.
+        hosting = Exists(Task.objects.filter(node=OuterRef("pk")))
+        cluster.nodes.filter(hosting, hosted=False).update(hosted=True)
         _QueryRows(cluster, writer).write(before.queries, after.queries)
     _delete_streams(before.splits.keys() - after.splits.keys(), writer)
     _write_splits(before, after, writer)
@@ -116,10 +119,13 @@ def _write_nodes(
         rows[index].active = False
         changed.append(rows[index])
     Node.objects.bulk_create(created)
-    Node.objects.bulk_update(changed, ["capacity", "emulated", "active"], batch_size=CHUNK)
+    Node.objects.bulk_update(
+        changed, ["capacity", "emulated", "active", "hosted"], batch_size=CHUNK
+    )
 
 
 def _set(row: Node, state: NodeState) -> Node:
+    row.hosted = row.hosted and row.active
     row.capacity, row.emulated, row.active = state.capacity, state.emulated, state.active
     return row
 

@@ -60,15 +60,16 @@ def watch_cluster(cluster: Cluster, now: datetime) -> None:
     # Observation is slow, so it precedes the lock.
     readings = {loop: _read(loop, observed) for loop in ordered_loops(cluster)}
     troubled = [loop.measure for loop, row in readings.items() if row.trouble and loop.measure]
+    age_s = sample_age_s(cluster, now)
     with transaction.atomic():
         # Concurrent cycles would request two plans.
         Cluster.objects.select_for_update().get(pk=cluster.pk)
-        situation = situation_of(cluster, now)
+        situation = situation_of(cluster, now, age_s)
         for loop, reading in readings.items():
             situation = _evaluate_loop(loop, reading, observed, situation, troubled)
     for loop in all_loops():
         if loop.evaluate is not None:
-            situation = situation_of(cluster, now, loop.name)
+            situation = situation_of(cluster, now, age_s, loop.name)
             loop.evaluate(cluster, policy, _measured(situation, observed), now)
 
 
@@ -82,15 +83,22 @@ def ordered_loops(cluster: Cluster) -> list[WatchLoop]:
     return sorted(loops, key=lambda loop: loop.name == asker)
 
 
-def situation_of(cluster: Cluster, now: datetime, planner: str = "") -> Situation:
-    """Return the state of a cluster that decisions depend on, besides the measures.
-
-    `planner`: the one whose loop acts itself, "" for all other loops.
-    """
+def sample_age_s(cluster: Cluster, now: datetime) -> float | None:
+    """Return the age of the newest sample in s, None without one and of an idle cluster."""
     seen_at = cluster.last_sample_at
     age_s = (now - seen_at).total_seconds() if seen_at else None
-    if (age_s or 0.0) > oldest_s(cluster.trigger_ms) and is_idle(cluster, now):
-        age_s = None
+    return (
+        None if (age_s or 0.0) > oldest_s(cluster.trigger_ms) and is_idle(cluster, now) else age_s
+    )
+
+
+def situation_of(
+    cluster: Cluster, now: datetime, age_s: float | None, planner: str = ""
+) -> Situation:
+    """Return the state of a cluster that decisions depend on, besides the measures.
+
+    `age_s`: of the newest sample; `planner`: that whose loop acts itself, "" for all other loops.
+    """
     running = Proposal.objects.filter(cluster=cluster, state__in=APPROVED)
     blackout = in_blackout(cluster, now)
     proposals = proposals_beside(cluster, planner)
@@ -166,15 +174,17 @@ def _evaluate_loop(
 def _leaves_in_trouble(waiting: int | None, loop: WatchLoop, observed: ClusterObservation) -> bool:
     """Return whether a ready plan of a less urgent loop leaves the measure of this one exceeded.
 
-    Then it does not prevent another plan, by which it is replaced.
+    So does one that nobody can approve. Then it does not prevent another plan, which replaces it.
     """
     if waiting is None:
         return False
     ready = Proposal.objects.filter(pk=waiting, state=Proposal.State.READY)
-    plan = ready.only("after").first()
+    plan = ready.first()
     asker = loop_named(loop_of(plan)) if plan is not None else None
     if plan is None or asker is None or asker.order <= loop.order:
         return False
+    if lock_of(plan, observed.policy) is not None:
+        return True
     measure = loop.measure or STRANDED.name
     limits = measure_limits(observed.policy, observed.reachable)
     after = plan.after.get(measure)

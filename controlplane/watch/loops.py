@@ -125,7 +125,7 @@ def _added(observed: ClusterObservation) -> LoopReading:
         text = "Every active node hosts tasks, or there are few tasks"
         return LoopReading(len(empty), 0, text, NODES)
     # Advice is steady: what a plan emptied was not added. Uneven loads are of the imbalance.
-    empty = [node for node in empty if node.index not in observed.emptied]
+    empty = [node for node in empty if not node.hosted]
     if not empty:
         return LoopReading(0, 0, "Plans or ended queries emptied the nodes without tasks", NODES)
     text = _names(empty, "is active and hosts no task", "are active and host no task")

@@ -136,21 +136,6 @@ class ClusterObservation:
             "node__index", "n"))  # fmt: skip
 
     @cached_property
-    def emptied(self) -> frozenset[int]:
-        """Return the nodes that hosted tasks in the last day and have been active since."""
-        start, minute = self.now - timedelta(days=1), PRESENT.seconds
-        names = ("tasks", "capacity")
-        known = read(self.cluster, names, start, self.stop, minute, nodes=len(self.nodes))
-        hosted, away = known["tasks"] > 0, np.isnan(known["capacity"])
-        # Where no node has a capacity, the cluster had no batch.
-        away &= ~away.all(axis=1, keepdims=True)
-        rows = np.arange(len(known))[:, None]
-        last_hosted, last_away = (
-            np.where(flags, rows, -1).max(axis=0, initial=-1) for flags in (hosted, away)
-        )
-        return frozenset(np.flatnonzero(last_hosted > last_away).tolist())
-
-    @cached_property
     def excluded_nodes(self) -> frozenset[str]:
         """Return the names of the nodes that are excluded from plans."""
         return self._excluded(Exclusion.Kind.NODE)

@@ -18,7 +18,7 @@ from controlplane.alerts.states import FAILED_STATES
 from controlplane.alerts.statuses import ClusterStatus, FleetStatus, LimitCount
 from controlplane.explain import likely_causes, subject_of_measure
 from controlplane.explain.values import RankedChange
-from controlplane.health.summary import BacklogTrend, backlog_trend
+from controlplane.health.summary import HOUR, BacklogTrend, backlog_trend
 from controlplane.models import AuditEntry, Cluster, Proposal
 from controlplane.numbers import raised
 from dashboard import thresholds
@@ -79,7 +79,8 @@ def _of_state(row: ClusterStatus) -> ClusterHeadline:
 def _starting(row: ClusterStatus) -> ClusterHeadline:
     started = row.now - started_at(row.cluster, row.now)
     minutes, seconds = divmod(int(started.total_seconds()), 60)
-    chip = f"starting (Spark, {minutes}:{seconds:02})"
+    # Nothing records a later start, as of the whole site.
+    chip = f"starting (Spark, {minutes}:{seconds:02})" if started < HOUR else ""
     return ClusterHeadline(*state_title(row.cluster), chip=chip)
 
 
@@ -246,10 +247,9 @@ def is_starting(cluster: Cluster) -> bool:
 
 def started_at(cluster: Cluster, now: datetime) -> datetime:
     """Return since when the application of a cluster starts, or a person waits for its start."""
-    if cluster.state == Cluster.State.STARTING:
-        return cluster.state_at or now
     started = AuditEntry.objects.filter(cluster=cluster, action="cluster.start")
-    return started.aggregate(last=Max("at"))["last"] or cluster.state_at or cluster.created_at
+    times = started.aggregate(last=Max("at"))["last"], cluster.state_at
+    return min(now, max(filter(None, times), default=cluster.created_at))
 
 
 def state_title(cluster: Cluster) -> tuple[str, str]:

@@ -109,12 +109,13 @@ def summary_of(request: PageRequest, cluster: Cluster, time_range: TimeRange) ->
     else:
         known = readings_in(cluster, time_range)
         headline = range_headline(cluster, known)
+    tiles = tiles_of(known)
     return {
         "span": time_range,
         "readings": known,
         "headline": headline,
         "past_range": "" if time_range.live else f"{time_range.text}:",
-        "tiles": tiles_of(known),
+        "tiles": tiles if any(tile.value is not None for tile in tiles) else [],
         "tile_span": span_text(known),
         "window_text": "" if time_range.live else "mean of the range",
         "counts": state_counts(cluster),

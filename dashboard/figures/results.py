@@ -16,7 +16,7 @@ from dashboard.figures.parts import (
 
 _PREFIXED_FROM = 10_000
 _AROUND_MS = 5 * 60_000
-# Lines of fewer points have dots.
+# Lines of fewer known points have dots.
 _DOTTED = 12
 
 
@@ -54,7 +54,10 @@ def results_figure(lines: Mapping[str, Sequence[DrawnPoint]]) -> Figure:
 def _line(index: int, name: str, points: Sequence[DrawnPoint]) -> Trace:
     look = {"width": 1.8, "color": COLORS[index % len(COLORS)], "dash": DASHES[index % len(DASHES)]}
     # A dot on each of many windows hides the line; a window alone, or an estimate, has one.
-    is_dotted = len(points) < _DOTTED or any(point.note for point in points)
+    known = [False, *(point.value is not None for point in points), False]
+    # The points that a segment joins to one beside them.
+    joined = (any(known[n : n + 3 : 2]) for n, is_known in enumerate(known[1:-1]) if is_known)
+    is_dotted = sum(known) < _DOTTED or not all(joined) or any(point.note for point in points)
     return scatter(
         name,
         [point.start for point in points],

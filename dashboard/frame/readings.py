@@ -11,6 +11,7 @@ from controlplane.health.summary import is_idle
 from controlplane.models import Cluster, Node
 from controlplane.policies.grades import Grade
 from controlplane.telemetry.measures import MeasureMeans, lines_between, means_between
+from controlplane.telemetry.series import start_of
 from dashboard.frame.tile import Tile
 
 DAY: Final = timedelta(days=1)
@@ -36,11 +37,12 @@ def tiles_of(readings: ClusterReadings) -> list[Tile]:
     """Return the tiles in the order of the page; without records now, the last ones of the day."""
     last, note = MeasureMeans(), ""
     if readings.is_live and readings[AlertMeasure.LATENCY].value is None:
-        start, cluster = readings.end - DAY, readings.cluster.pk
-        line = lines_between([cluster], start, readings.end, _LAST_S)[cluster]
+        end = start_of(readings.end, _LAST_S) + timedelta(seconds=_LAST_S)
+        start, cluster = end - DAY, readings.cluster.pk
+        line = lines_between([cluster], start, end, _LAST_S)[cluster]
         for place, means in enumerate(line, 1):
             if means.latency_p95 is not None:
-                time = start + timedelta(seconds=place * _LAST_S)
+                time = min(start + timedelta(seconds=place * _LAST_S), readings.end)
                 last, note = means, f"last value, {numbers.clock(time, readings.end)}"
     tiles = []
     for measure in SHOWN:
@@ -63,8 +65,8 @@ def shown_value(readings: ClusterReadings, measure: AlertMeasure) -> float | Non
     None if nothing is known.
     """
     value = readings[measure].value
-    is_known = value is not None or not readings.is_live
-    return value if is_known or not is_idle(readings.cluster, readings.end) else _IDLE.get(measure)
+    is_known = value is not None or not readings.is_live or measure not in _IDLE
+    return value if is_known or not is_idle(readings.cluster, readings.end) else _IDLE[measure]
 
 
 def _tile(readings: ClusterReadings, reading: AlertReading) -> Tile:

@@ -10,7 +10,7 @@ from controlplane.alerts.statuses import DECIDED
 from controlplane.models import Cluster, Decision
 from controlplane.numbers import counted, lowered
 from controlplane.policies.settings import PolicySettings
-from controlplane.watch import CODES, all_loops, situation_of
+from controlplane.watch import CODES, all_loops, sample_age_s, situation_of
 from controlplane.watch.codes import is_calm
 from controlplane.watch.decision_log import last_decisions
 from dashboard import thresholds
@@ -117,7 +117,7 @@ def why(cluster: Cluster, policy: PolicySettings, now: datetime) -> list[Decisio
 
     A decision that does not count for the status of the cluster any more has no level.
     """
-    situation, rows = situation_of(cluster, now), []
+    situation, rows = situation_of(cluster, now, sample_age_s(cluster, now)), []
     for loop, last in last_decisions(cluster).items():
         if last is None:
             name = _TITLES[loop] or loop

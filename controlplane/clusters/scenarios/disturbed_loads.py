@@ -178,9 +178,13 @@ def _streams(cluster: Cluster) -> list[Stream]:
     """Return the streams with their rates before the scenarios that their rates still show."""
     rows = Stream.objects.filter(cluster=cluster).only("name", "split", "rate", "declared_rate")
     streams, now = list(rows), timezone.now()
-    shown = Scenario.objects.filter(Q(ended_at=None) | Q(ended_at__gt=now - _SETTLES))
-    first = shown.filter(cluster=cluster).aggregate(at=Min("started_at"))["at"]
-    if first is not None:
+    own, first, shown_from = Scenario.objects.filter(cluster=cluster), now, now - _SETTLES
+    # The rates before a scenario may still show an earlier one.
+    while began := own.filter(
+        Q(ended_at=None) | Q(ended_at__gt=shown_from), started_at__lt=first
+    ).aggregate(first=Min("started_at"))["first"]:
+        first, shown_from = began, began - _BEFORE - _SETTLES
+    if first < now:
         known = rates_between(cluster, first - _BEFORE, first, [row.pk for row in streams]).means
         for stream in streams:
             stream.rate = known.get(stream.pk, stream.rate)

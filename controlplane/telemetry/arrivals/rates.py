@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from math import isnan
 from threading import Lock
 from typing import Any, Final
 
@@ -19,7 +18,7 @@ from algorithms.vocabulary import Floats, Ints
 from controlplane.models import Cluster, SeriesPeriod
 from controlplane.telemetry import series
 from controlplane.telemetry.arrivals.periods import PERIOD_S, counted_until
-from controlplane.telemetry.grid import Period, grid_of, means
+from controlplane.telemetry.grid import Period, grid_of
 from controlplane.telemetry.series import fitting_seconds, periods_of, start_of
 from controlplane.wire.figures import KEPT
 
@@ -105,20 +104,23 @@ class RateHistory:
     """Rates of s streams in t periods, records/s.
 
     `streams` int64[s], ascending; `rates` float64[s, t], oldest first, NaN before a stream's first
-    record and in periods that are not stored; `starts`: of the periods; `seconds`: their length.
+    record and in periods that are not stored; `starts`: of the periods; `seconds`: their length;
+    `measured_s` float64[t]: how much of each is measured.
     """
 
     seconds: int
     streams: Ints
     rates: Floats
     starts: Sequence[datetime]
+    measured_s: Floats
 
     @property
     def means(self) -> dict[int, float]:
-        """Return the mean rate of each stream over the known periods, without unknown ones."""
-        rates = means(self.rates.T).tolist()
-        known = zip(self.streams.tolist(), rates, strict=True)
-        return {stream: rate for stream, rate in known if not isnan(rate)}
+        """Return the mean rate of each stream over the measured time, without unknown ones."""
+        measured_s = np.where(np.isnan(self.rates), 0.0, self.measured_s).sum(axis=1)
+        arrived = np.nansum(self.rates * self.measured_s, axis=1)
+        known = zip(self.streams.tolist(), arrived.tolist(), measured_s.tolist(), strict=True)
+        return {stream: count / seconds for stream, count, seconds in known if seconds}
 
     def of(self, stream: int) -> Floats:
         """Return the rates of one stream, float64[t]."""
@@ -178,16 +180,17 @@ def _complete(cluster: Cluster, start: datetime, stop: datetime, seconds: int) -
 def _history(seconds: int, known: Ints, periods: Sequence[Period], end: datetime) -> RateHistory:
     """Return the rates of the known streams from the first stored period to `end`."""
     if not periods:
-        return RateHistory(seconds, known, np.zeros((len(known), 0)), [])
+        return RateHistory(seconds, known, np.zeros((len(known), 0)), [], np.zeros(0))
     first = periods[0].t
     count = round((end - first).total_seconds() / seconds)
     arrived = grid_of([ARRIVED], periods, subjects=known)
-    rates = np.full((count, len(known)), np.nan)
+    rates, measured_s = np.full((count, len(known)), np.nan), np.zeros(count)
     places = np.round((arrived.times - first.timestamp()) / seconds).astype(np.int64)
     # The first long period of a cluster is measured in part.
+    measured_s[places] = arrived.measured_s
     rates[places] = np.nan_to_num(arrived[ARRIVED]) / arrived.measured_s[:, None]
     starts = [first + timedelta(seconds=seconds * place) for place in range(count)]
-    return RateHistory(seconds, known, np.ascontiguousarray(rates.T), starts)
+    return RateHistory(seconds, known, np.ascontiguousarray(rates.T), starts, measured_s)
 
 
 def _without_silence(rates: Floats) -> Floats:

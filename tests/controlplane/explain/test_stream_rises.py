@@ -17,7 +17,9 @@ def test_a_rise_of_all_streams_is_found_after_that_of_one_alone() -> None:
     rates[7, 140:158] += 150
     rates[:, 170:] *= 3
     starts = [START + timedelta(seconds=PERIOD_S * place) for place in range(PERIODS)]
-    rises = StreamRises.of(RateHistory(PERIOD_S, np.arange(STREAMS), rates, starts), {})
+    measured_s = np.full(PERIODS, float(PERIOD_S))
+    known = RateHistory(PERIOD_S, np.arange(STREAMS), rates, starts, measured_s)
+    rises = StreamRises.of(known, {})
     assert rises.common is not None
     assert rises.common.time == starts[170]
     assert 2.5 < rises.common.factor < 3.5

@@ -1,5 +1,6 @@
 """Passes of the loops over a real cluster: what they write, ask for and let begin."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,7 +25,10 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import update_policy
 from controlplane.proposals import computation, decisions, requests
 from controlplane.proposals.review import Review
+from controlplane.topology import nodes
+from controlplane.topology.apply import TopologyChange, apply
 from controlplane.watch import all_loops, prune, review_proposal, watch_all, watch_cluster
+from controlplane.wire.routing.query_actions import MoveTasks
 from tests.support.cluster import actor
 from tests.support.execution import begun, moves_of, prepared_scattered
 from tests.support.watching import measured, newest, reachable
@@ -361,17 +365,20 @@ def test_the_front_door_names_every_code_that_is_written() -> None:
 
 @pytest.mark.parametrize("is_back", [False, True])
 def test_what_a_plan_emptied_stays_empty_while_the_loads_are_unchanged(
-    spread: Cluster, now: datetime, is_back: bool
+    operator: Actor, spread: Cluster, now: datetime, is_back: bool
 ) -> None:
-    """Only a node that was away since it hosted tasks is added."""
+    """However long ago: only a node that was away since it hosted tasks is added."""
     cooldown = PolicySettings().cooldown_s
-    measured(spread, now, rf=1.0, capacity=[500.0] * 4)
-    if is_back:
-        minute = now + timedelta(seconds=60)
-        measured(spread, minute, rf=1.0, capacity=[500.0] * 3 + [None], tasks=NODE_3_EMPTY)
-    Task.objects.filter(node__index=3).update(node=spread.nodes.get(index=0))
+    tasks = Task.objects.filter(node__index=3, query__task_count=1)
+    moves = [MoveTasks(query, ((0, 0, 1),)) for query in tasks.values_list("query", flat=True)]
+    apply(spread, moves, TopologyChange("A plan empties it"))
+    for is_active in (False, True) if is_back else ():
+        nodes.configure(operator, spread.nodes.get(index=3), active=is_active)
+    spread.refresh_from_db()
+    Cluster.objects.filter(pk=spread.pk).update(applied_version=spread.routing_version)
+    assert not Task.objects.filter(node__index=3).exists()
     for cycle in (1, 2):
-        later = now + timedelta(seconds=cycle * (cooldown + 1))
+        later = now + timedelta(days=1, seconds=cycle * (cooldown + 1))
         measured(spread, later, rf=1.0, capacity=[500.0] * 4, tasks=NODE_3_EMPTY)
         watch_cluster(spread, later)
     assert Proposal.objects.exists() == is_back
@@ -382,6 +389,7 @@ def test_what_a_plan_emptied_stays_empty_while_the_loads_are_unchanged(
 def plan_of_a_less_urgent_loop(spread: Cluster, now: datetime) -> Proposal:
     """Return a ready plan for a node without tasks, which leaves the replication factor at 4."""
     Task.objects.filter(node__index=3).update(node=spread.nodes.get(index=0))
+    spread.nodes.update(hosted=False)
     measured(spread, now, rf=1.0, tasks=NODE_3_EMPTY)
     watch_cluster(spread, now)
     first = Proposal.objects.get()
@@ -406,6 +414,22 @@ def test_a_plan_that_leaves_a_more_urgent_loop_in_trouble_is_replaced(
     review_proposal(second.pk)
     states = Proposal.objects.in_bulk([first.pk, second.pk])
     assert [states[first.pk].state, states[second.pk].state] == ["superseded", "ready"]
+
+
+@pytest.mark.parametrize("lock", [{"gain_lost": 0.9}, {"drift": {"raised": ["imbalance"]}}])
+def test_a_plan_that_nobody_can_approve_does_not_hold_back_a_more_urgent_loop(
+    spread: Cluster, now: datetime, lock: dict[str, Any]
+) -> None:
+    """Its stored result would keep the limit, but its review says that it does not apply."""
+    first = plan_of_a_less_urgent_loop(spread, now)
+    review = replace(Review(1, "", 0.0, 3, {}, {}, {}, gain_lost=0.0, queries=3), **lock)
+    Proposal.objects.filter(pk=first.pk).update(
+        after={**first.after, "replication_factor": 1.0}, review=review.to_json()
+    )
+    later = now + timedelta(seconds=PolicySettings().cooldown_s + 1)
+    measured(spread, later, **SCATTERED, tasks=NODE_3_EMPTY)
+    watch_cluster(spread, later)
+    assert newest(spread, "replication").code == "asked"
 
 
 def test_a_fruitless_plan_beside_a_waiting_one_is_asked_again_after_the_cool_down(

@@ -1,5 +1,6 @@
 """The state of a cluster's application in words."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,12 +9,16 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.alerts.readings import cluster_readings
-from controlplane.health.summary import BacklogTrend, backlog_trend
+from controlplane.alerts.measures import AlertMeasure
+from controlplane.alerts.readings import cluster_readings, readings_of
+from controlplane.connections import redis_client
+from controlplane.health.summary import BacklogTrend, backlog_trend, is_idle
 from controlplane.models import Cluster, ClusterHealth
+from controlplane.wire import keys
 from dashboard.clusters.headline import FIRST_FIGURES, backlog_title, state_title
-from dashboard.frame.readings import tiles_of
+from dashboard.frame.readings import shown_value, tiles_of
 from tests.support.cluster import placed, small_cluster
+from tests.support.partitions import with_partitions
 from tests.support.series import add_measures
 
 NOW = datetime(2026, 5, 3, 10, 0, tzinfo=UTC)
@@ -107,3 +112,39 @@ def test_the_tiles_of_an_idle_cluster_have_what_is_true(operator: Actor) -> None
     assert tiles["Latency p95"].note.startswith("last value, ")
     notes = [tile.note for tile in tiles.values()]
     assert notes.count("no records") == 1
+
+
+@pytest.mark.parametrize("unread", [{"batch": 7}, {"unread": 3}])
+def test_without_telemetry_a_cluster_that_reads_a_source_is_not_idle(
+    operator: Actor, unread: dict[str, int]
+) -> None:
+    """The log of such a cluster never has unread records; the relay stores nothing."""
+    cluster, now = small_cluster(operator), timezone.now()
+    Cluster.objects.filter(pk=cluster.pk).update(state="running", desired="running", last_batch=6)
+    health = ClusterHealth.objects.create(cluster=cluster, observed_at=now, unread=0, batch=6)
+    stream = with_partitions(cluster.streams.get(name="s0"), {0: 9.0})
+    cluster = Cluster.objects.get(pk=cluster.pk)
+    assert shown_value(cluster_readings(cluster), AlertMeasure.RECORDS) == 0.0
+    if "batch" in unread:
+        ClusterHealth.objects.filter(pk=health.pk).update(**unread)
+    else:
+        key, name = keys.sources_key("sf"), str(stream.pk)
+        text: Any = redis_client().hget(key, name)
+        row = json.loads(text)
+        row["partitions"][0] |= unread
+        redis_client().hset(key, name, json.dumps(row))
+    cluster = Cluster.objects.get(pk=cluster.pk)
+    assert not is_idle(cluster, now)
+    assert shown_value(cluster_readings(cluster), AlertMeasure.RECORDS) is None
+
+
+@pytest.mark.parametrize(("second", "seconds", "clock"), [(90, 1, "10:02"), (-600, 300, "09:55")])
+def test_the_last_value_has_the_time_of_its_period(
+    operator: Actor, second: int, seconds: int, clock: str
+) -> None:
+    """Periods are even five minutes; the present one ends now."""
+    cluster, now = small_cluster(operator), NOW + timedelta(seconds=175)
+    measures = {"latency_p95": 1_300.0, "records_in": 9.0}
+    add_measures(cluster, NOW + timedelta(seconds=second), measures, seconds)
+    latency = tiles_of(readings_of([cluster], now=now)[cluster.pk])[0]
+    assert (latency.number, latency.note) == ("1.3", f"last value, {clock}")

@@ -114,6 +114,8 @@ def test_machine_actions_are_folded_and_unfold(operator: Actor, sf: Cluster) -> 
     assert [(row.action, row.count) for row in rows] == [("query.submit", 5)]
     assert "policy.change" in [row.entry.action for row in folded.rows if row.entry]
     content = client.get("/audit/").content.decode()
+    for code in ("query.submit", "policy.change"):
+        assert f'<span class="sub">{code}</span>' in content, "the filter needs it"
     link = re.search(rf'href="([^"]*{weir.name}[^"]*fold=no[^"]*)"', content)
     assert link is not None
     unfolded = client.get("/audit/" + link[1].replace("&amp;", "&"))

@@ -59,6 +59,21 @@ def test_a_single_window_stands_within_minutes() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("values", "mode"),
+    [
+        ([1.0] * 20 + [None, 1.0, None] + [1.0] * 20, "lines+markers"),
+        ([1.0] * 20 + [None] + [1.0] * 20, "lines"),
+        ([1.0] * 6 + [None] * 9 + [1.0] * 5, "lines+markers"),
+        ([1.0] * 6 + [None] * 9 + [1.0] * 6, "lines"),
+    ],
+)
+def test_a_window_between_two_gaps_has_a_dot(values: list[float | None], mode: str) -> None:
+    """No segment joins it to another one; empty points are no windows."""
+    points = [DrawnPoint(n * 60_000, value) for n, value in enumerate(values)]
+    assert results_figure({"a": points})["data"][0]["mode"] == mode
+
+
 def test_ticks_have_prefixes_for_large_numbers_alone() -> None:
     """A half is 0.5, not 500m."""
     small = results_figure({"a": [DrawnPoint(0, 1), DrawnPoint(1, None)]})

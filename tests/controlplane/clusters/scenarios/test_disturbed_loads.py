@@ -15,6 +15,8 @@ from controlplane.planning.load_model import LoadModel
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.policies.store import policy_of
 from controlplane.proposals import computation, requests
+from controlplane.telemetry.arrivals import PERIOD_S
+from controlplane.telemetry.series import start_of
 from tests.controlplane.clusters.scenarios.test_service import cluster  # noqa: F401 - a fixture
 from tests.support import cluster as made
 from tests.support.admission import arrived
@@ -168,3 +170,19 @@ def test_a_scenario_soon_after_another_has_the_rates_before_it(cluster: Cluster)
     assert overload_factor(cluster) == pytest.approx(calm, rel=0.05)
     Scenario.objects.update(ended_at=now - timedelta(minutes=4))
     assert overload_factor(cluster) == pytest.approx(calm / 3, rel=0.05), "its own rates by then"
+
+
+@pytest.mark.usefixtures("queries")
+def test_the_rates_before_a_scenario_are_not_those_of_an_earlier_one(cluster: Cluster) -> None:  # noqa: F811
+    """The first one ended four minutes ago; the second began before the rates settled."""
+    calm, now = overload_factor(cluster), start_of(timezone.now(), PERIOD_S)
+    weights = {row.name: row.weight for row in cluster.streams.all()}
+    arrived(cluster, now, {name: [rate] * 24 + [3 * rate] * 36 for name, rate in weights.items()})
+    cluster.streams.update(rate=3 * Coalesce("rate", "declared_rate", 1.0))
+    for began, ended in ((6, 4), (3, None)):
+        Scenario.objects.create(
+            cluster=cluster, kind="rush_hour", ends_at=now + timedelta(minutes=5),
+            started_at=now - timedelta(minutes=began),
+            ended_at=now - timedelta(minutes=ended) if ended else None,
+        )  # fmt: skip
+    assert overload_factor(cluster) == pytest.approx(calm, rel=0.05)

@@ -132,6 +132,15 @@ def test_a_time_range_has_the_shortest_stored_periods(cluster: Cluster) -> None:
     assert (whole.seconds, whole.of(7).tolist()[:5]) == (300, [0.0, *[4.0] * 4])
 
 
+def test_a_mean_rate_weighs_periods_by_the_time_that_is_measured(cluster: Cluster) -> None:
+    now = datetime.now(UTC)
+    start = series.start_of(now, 300) - timedelta(minutes=20)
+    add_arrivals(cluster, start, {7: 600.0}, seconds=300, measured_s=10)
+    add_arrivals(cluster, start + timedelta(minutes=5), {7: 300.0, 9: 60.0}, seconds=300)
+    means = arrivals.rates_between(cluster, now - timedelta(days=1), now, [7, 8, 9]).means
+    assert means == {7: 900 / 310, 8: 0.0, 9: 60 / 310}
+
+
 def test_working_off_a_backlog_is_no_rate(cluster: Cluster) -> None:
     """Away for a minute of ten records a second, then sixty records in each batch of a second."""
     rows = [telemetry(after(0), {}), telemetry(after(10), {7: 100})]
