@@ -4,6 +4,7 @@ A change of a schema while queries read it is looked at first, then made or refu
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,6 +15,7 @@ from controlplane.catalog import names
 from controlplane.catalog.characteristics import checked
 from controlplane.catalog.computations import schema_of
 from controlplane.catalog.coordinates import LABEL
+from controlplane.catalog.split_reading import partition_parts, shares_of
 from controlplane.catalog.streams import sinks_into
 from controlplane.errors import Conflict, Fields, Invalid, NotFound
 from controlplane.models import Cluster, Exclusion, Stream
@@ -37,6 +39,10 @@ MAX_SPECS = 5000
 # The names of readers in a refusal.
 _SHOWN: Final = 10
 _NO_SCHEMA: Final = {"schema": ["A new stream needs a schema: its columns with their types"]}
+
+
+# By stream and partition of its source.
+Parts = Mapping[int, Mapping[int, float]]
 
 
 @dataclass(frozen=True)
@@ -66,17 +72,20 @@ def register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> lis
     the stream's present one cannot change to.
     """
     require_operator(actor, cluster)
-    # Before the transaction: names of brokers are resolved.
+    # Before the transaction: names of brokers are resolved, and Redis is asked.
     _check(specs)
-    return _register(actor, cluster, specs)
+    return _register(actor, cluster, specs, partition_parts(cluster))
 
 
 @retry_when_moved
-def _register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> list[Stream]:
+def _register(
+    actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec], parts: Parts
+) -> list[Stream]:
     cluster.refresh_from_db(fields=["routing_version"])
     known = {stream.name: stream for stream in cluster.streams.all()}
-    _require_schemas([spec for spec in specs if spec.name not in known], specs)
-    new = _create(cluster, [spec for spec in specs if spec.name not in known], list(known.values()))
+    absent = [spec for spec in specs if spec.name not in known]
+    _require_schemas(absent, specs)
+    new = _create(cluster, absent, list(known.values()), parts)
     before = {stream.pk: stream.schema for stream in known.values()}
     sources = {stream.pk: stream.source for stream in known.values()}
     changed = _update([(known[spec.name], spec) for spec in specs if spec.name in known])
@@ -140,18 +149,24 @@ def delete(actor: Actor, stream: Stream, confirm: str, reason: str = "") -> None
     apply(cluster, [RemoveStream(stream.pk)], change, actor=actor)
 
 
-def _create(cluster: Cluster, specs: Sequence[StreamSpec], known: list[Stream]) -> list[Stream]:
-    carried = [0.0] * cluster.splits
-    # All split nodes read a source, whose partitions are in a round-robin.
+def _create(
+    cluster: Cluster, specs: Sequence[StreamSpec], known: list[Stream], parts: Parts
+) -> list[Stream]:
+    carried, shares = [0.0] * cluster.splits, shares_of(cluster, known, parts)
     for stream in known:
-        carried[stream.split % cluster.splits] += 0.0 if stream.source else stream.weight
+        for split, part in shares[stream.pk].items():
+            carried[split % cluster.splits] += part * stream.weight
+    firsts = Counter(stream.split for stream in known if stream.source)
     rows = []
     # The heaviest first: the longest-processing-time rule keeps the splits even.
     for spec in sorted(specs, key=lambda spec: -(spec.declared_rate or 1.0)):
-        split = carried.index(min(carried))
+        # Of equally loaded ones, that which reads the first partition of fewest sources.
+        split = min(range(cluster.splits), key=lambda i: (round(carried[i], 3), firsts[i]))
         schema = _schema(spec).to_json()
         row = Stream(cluster=cluster, split=split, name=spec.name, schema=schema, **_columns(spec))
-        carried[split] += 0.0 if row.source else row.weight
+        # The partitions of a new source are not known yet.
+        carried[split] += row.weight
+        firsts[split] += bool(row.source)
         rows.append(row)
     return Stream.objects.bulk_create(rows, batch_size=200)
 
