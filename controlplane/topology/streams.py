@@ -64,17 +64,19 @@ class StreamSpec:
     source: dict[str, Any] = field(default_factory=dict)
 
 
-def register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> list[Stream]:
+def register(
+    actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec], *, waits: bool = True
+) -> list[Stream]:
     """Return the streams in the order of specs; known names are updated.
 
-    New ones go to the split node with the least declared rate, in one routing version. All or
-    nothing. Raises `Forbidden`, `Invalid`, and `Conflict` (schema_incompatible) for a schema that
-    the stream's present one cannot change to.
+    New ones go to the split node with the least rate, in one routing version. All or nothing.
+    `waits`: False in a transaction of the caller, who has checked that the site lists the sources:
+    no name is resolved, and Redis is not asked. Raises `Forbidden`, `Invalid`, and `Conflict`
+    (schema_incompatible) for a schema that the stream's present one cannot change to.
     """
     require_operator(actor, cluster)
-    # Before the transaction: names of brokers are resolved, and Redis is asked.
-    _check(specs)
-    return _register(actor, cluster, specs, partition_parts(cluster))
+    _check(specs, resolves=waits)
+    return _register(actor, cluster, specs, partition_parts(cluster) if waits else {})
 
 
 @retry_when_moved
@@ -212,7 +214,7 @@ def _schema(spec: StreamSpec) -> StreamSchema:
     return StreamSchema.from_text(json.dumps(spec.schema, sort_keys=True))
 
 
-def _check(specs: Sequence[StreamSpec]) -> None:
+def _check(specs: Sequence[StreamSpec], *, resolves: bool) -> None:
     if not 1 <= len(specs) <= MAX_SPECS:
         raise Invalid({"streams": [f"Give 1 to {MAX_SPECS} streams"]})
     seen: set[str] = set()
@@ -220,7 +222,8 @@ def _check(specs: Sequence[StreamSpec]) -> None:
     for index, spec in enumerate(specs):
         faults = _faults(spec)
         if spec.source and not faults:
-            faults |= source_faults(spec.source, _schema(spec) if spec.schema else None)
+            schema = _schema(spec) if spec.schema else None
+            faults |= source_faults(spec.source, schema, resolves=resolves)
         if spec.name in seen:
             faults.setdefault("name", []).append("Given twice")
         seen.add(spec.name)

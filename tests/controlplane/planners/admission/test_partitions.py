@@ -224,8 +224,8 @@ def test_no_split_node_opens_while_it_is_unknown_which_partitions_have_to_stay(
 def topics(by: Actor, cluster: Cluster, count: int) -> list[Stream]:
     """Declare topics of the same rate."""
     source = {"servers": "127.0.0.1:9092", "topic": "orders"}
-    specs = [StreamSpec(f"{cluster.streams.count()}-{i}", "", REPORTS.to_json(), 10.0, source=source)
-             for i in range(count)]  # fmt: skip
+    first, schema = cluster.streams.count(), REPORTS.to_json()
+    specs = [StreamSpec(f"t{first + i}", "", schema, 10.0, source=source) for i in range(count)]
     return register(by, cluster, specs)
 
 
