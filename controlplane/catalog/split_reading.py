@@ -28,10 +28,15 @@ def partition_parts(cluster: Cluster) -> dict[int, dict[int, float]]:
     partition, of one whose partitions are not known, and while Redis does not respond.
     """
     with suppress(Away):
-        own = cluster.streams.exclude(source={}).only("id", "source")
-        statuses = source_statuses(cluster.slug, list(own))
-        return {stream: parts for stream, known in statuses.items() if (parts := known.parts)}
+        return required_parts(cluster)
     return {}
+
+
+def required_parts(cluster: Cluster) -> dict[int, dict[int, float]]:
+    """Return the same; raises `Away` if the cluster has sources and Redis does not respond."""
+    own = cluster.streams.exclude(source={}).only("id", "source")
+    statuses = source_statuses(cluster.slug, list(own))
+    return {stream: parts for stream, known in statuses.items() if (parts := known.parts)}
 
 
 def shares_of(

@@ -24,6 +24,7 @@ from controlplane.cluster_spec.apply_resources import (
     apply_sinks,
     apply_streams,
     check_sinks,
+    check_sources,
 )
 from controlplane.cluster_spec.differences import note_differences
 from controlplane.cluster_spec.document import (
@@ -88,6 +89,7 @@ def apply_description(
     if known is None and checks_log:
         _check_log(description.cluster)
     check_sinks(known, description.sinks)
+    check_sources(known, description.streams)
     report = ApplyReport(slug, new=known is None, applied=apply)
     names = [part.stream for part in description.drops if part.window_s]
     of_windows = Q(name__in=names) | (Q(drops__isnull=False) if prune else Q())

@@ -27,7 +27,8 @@ from controlplane.cluster_spec.report import (
     errors_at,
     path_of,
 )
-from controlplane.models import Cluster, Sink
+from controlplane.errors import Invalid
+from controlplane.models import Cluster, Sink, Stream
 from controlplane.models.query import LIVE_STATES
 from controlplane.pagination.chunks import chunks
 from controlplane.policies.blackouts import add_blackout
@@ -39,6 +40,7 @@ from controlplane.topology import drop_rules, nodes, streams
 from controlplane.topology.apply import TopologyChange, apply
 from controlplane.topology.drop_rules import DropSpec
 from controlplane.topology.streams import StreamSpec
+from controlplane.topology.topics.declaration import source_faults
 from controlplane.wire.routing.actions import Action, NodeState
 from controlplane.wire.routing.cluster_actions import AssignPartition, AssignStream, SetSplitCount
 
@@ -65,7 +67,8 @@ def apply_streams(
     ]
     for chunk in chunks(wanted, streams.MAX_SPECS):
         with errors_at("streams", [index for index, _ in chunk]):
-            streams.register(actor, cluster, [stream_spec(part) for _, part in chunk])
+            specs = [stream_spec(part) for _, part in chunk]
+            streams.register(actor, cluster, specs, waits=False)
     for _, part in wanted:
         if part.name not in known and part.rate is not None:
             # Until the pipeline has measured its own.
@@ -89,15 +92,20 @@ def _stream_differs(part: StreamPart, known: StreamPart | None) -> bool:
     return moved or part.model_copy(update=ours) != known.model_copy(update=ours)
 
 
+def stream_source(part: Any) -> dict[str, Any]:
+    """Return the source of a part as it is stored, empty for the log."""
+    return {} if part.source is None else part.source.model_dump(exclude_defaults=True)
+
+
 def stream_spec(part: Any) -> StreamSpec:
     """Return the stream of a part of a description, or of a request with these attributes."""
     schema = {} if part.data_schema is None else part.data_schema.model_dump()
     known = part.characteristics
     characteristics = None if known is None else known.model_dump(exclude_none=True)
-    source = {} if part.source is None else part.source.model_dump(exclude_defaults=True)
     return StreamSpec(
-        part.name, part.title, schema, part.declared_rate, part.meta, characteristics, source
-    )
+        part.name, part.title, schema, part.declared_rate, part.meta, characteristics,
+        stream_source(part),
+    )  # fmt: skip
 
 
 def _assign_splits(actor: Actor, cluster: Cluster, parts: Sequence[StreamPart]) -> None:
@@ -292,6 +300,19 @@ def check_sinks(cluster: Cluster | None, parts: Sequence[SinkPart]) -> None:
             service.check(spec)
 
     apply_each("sinks", enumerate(parts), check)
+
+
+def check_sources(cluster: Cluster | None, parts: Sequence[StreamPart]) -> None:
+    """Raise `BadDescription` for new sources that are not listed; before the transaction, too."""
+    rows = Stream.objects.filter(cluster=cluster).exclude(source={})
+    known = dict(rows.values_list("name", "source"))
+
+    def check(part: StreamPart) -> None:
+        source = stream_source(part)
+        if source and source != known.get(part.name) and (faults := source_faults(source, None)):
+            raise Invalid(faults)
+
+    apply_each("streams", enumerate(parts), check)
 
 
 def _is_sink_applied(part: SinkPart, known: SinkPart | None) -> bool:

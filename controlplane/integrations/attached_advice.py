@@ -18,9 +18,11 @@ MANY_PARTITIONS: Final = 16
 LARGE_PARTITION: Final = 512 * 2**20
 LATE_SHARE: Final = 0.01
 GROWTH: Final = 1.1
-# The largest partition against the median, in each of the newest batches that report them. A few
-# keys collide in some partition by chance, but rarely with so many records.
+# The largest partition against the median, in each of the newest batches that report them. Ten
+# keys of equal weight for each partition do not collide by chance to so many records.
 SKEW: Final = 5
+# The longest task against the median: records that cost little time need no advice.
+SLOWER, SLOWER_MS = 2, 100
 SKEWED_BATCHES: Final = 5
 LARGE_SHUFFLE: Final = 1000
 
@@ -66,20 +68,25 @@ def _behind(rows: Sequence[Values]) -> Iterator[Advice]:
 
 
 def skewed(summaries: Iterable[Values]) -> Iterator[Advice]:
-    """Yield advice if in each of the newest summaries one partition has most records."""
+    """Yield advice if in each of the newest summaries one partition has most records.
+
+    Without a record in the median one, there are fewer keys than partitions, heavy or not.
+    """
     uneven = [
         tasks
         for tasks in summaries
-        if tasks["records"] >= max(LARGE_SHUFFLE, SKEW * max(1, tasks["median_records"]))
+        if tasks["records"] >= max(LARGE_SHUFFLE, SKEW * tasks["median_records"])
+        and tasks["median_records"] > 0
+        and tasks["ms"] >= max(SLOWER * tasks["median_ms"], tasks["median_ms"] + SLOWER_MS)
     ]
     if len(uneven) < SKEWED_BATCHES:
         return
     newest = uneven[0]
-    largest, usual = (
-        f"{compact(newest[records])} records in {milliseconds(newest[ms])}"
-        for records, ms in (("records", "ms"), ("median_records", "median_ms"))
+    cause = (
+        f"The largest of {newest['partitions']} partitions reads {compact(newest['records'])}"
+        f" records, the median {compact(newest['median_records'])}; the longest task takes"
+        f" {milliseconds(newest['ms'])}, the median {milliseconds(newest['median_ms'])}"
     )
-    cause = f"The largest of {newest['partitions']} partitions reads {largest}, the median {usual}"
     action = (
         "append a random number to the most frequent key, or repartition by more columns; more"
         " partitions do not separate the records of a key"

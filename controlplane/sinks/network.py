@@ -78,7 +78,8 @@ def connect_stream(actor: Actor, query: Query, name: str, mode: str, sink: str) 
         return
     try:
         schema = derived_schema(query, table, mode)
-        streams.register(actor, cluster, [StreamSpec(name, schema=schema.to_json())])
+        spec = StreamSpec(name, schema=schema.to_json())
+        streams.register(actor, cluster, [spec], waits=False)
     except BadSchema as error:
         raise Invalid({_FIELD: [f"The results cannot be records of a stream: {error}"]}) from None
     except Invalid as error:

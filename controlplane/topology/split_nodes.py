@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from controlplane.access.roles import Actor, require_operator
-from controlplane.catalog.split_reading import assignment_of, partition_parts
+from controlplane.catalog.split_reading import assignment_of, partition_parts, required_parts
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Stream
 from controlplane.policies.store import policy_of
@@ -68,10 +68,12 @@ def redirect(
     first split node of the round-robin of the partitions without an assignment. All others stay
     where they are, though a further split node changes the round-robin. The periodic
     admission may redirect it again, unless the stream is excluded from plans. Raises
-    `Forbidden`, `Invalid`.
+    `Forbidden`, `Invalid`, and `Away` if partitions may have to stay and are not known.
     """
+    require_operator(actor, stream.cluster)
     # Before the transaction: Redis is asked.
-    parts = partition_parts(stream.cluster)
+    read = required_parts if split >= stream.cluster.splits else partition_parts
+    parts = read(stream.cluster)
     return _redirect(actor, stream, split, reason, partition, parts)
 
 
@@ -85,7 +87,6 @@ def _redirect(
     parts: Mapping[int, Collection[int]],
 ) -> Stream:
     cluster = Cluster.objects.get(pk=stream.cluster_id)
-    require_operator(actor, cluster)
     most = max(policy_of(cluster).split_nodes, cluster.splits)
     if not 0 <= split < most:
         raise Invalid({"split": [f"Must be from 0 to {most - 1}"]})

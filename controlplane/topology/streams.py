@@ -4,6 +4,7 @@ A change of a schema while queries read it is looked at first, then made or refu
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,6 +15,7 @@ from controlplane.catalog import names
 from controlplane.catalog.characteristics import checked
 from controlplane.catalog.computations import schema_of
 from controlplane.catalog.coordinates import LABEL
+from controlplane.catalog.split_reading import partition_parts, shares_of
 from controlplane.catalog.streams import sinks_into
 from controlplane.errors import Conflict, Fields, Invalid, NotFound
 from controlplane.models import Cluster, Exclusion, Stream
@@ -39,6 +41,10 @@ _SHOWN: Final = 10
 _NO_SCHEMA: Final = {"schema": ["A new stream needs a schema: its columns with their types"]}
 
 
+# By stream and partition of its source.
+Parts = Mapping[int, Mapping[int, float]]
+
+
 @dataclass(frozen=True)
 class StreamSpec:
     """A stream as its producer declares it; declared_rate in records/s.
@@ -58,25 +64,30 @@ class StreamSpec:
     source: dict[str, Any] = field(default_factory=dict)
 
 
-def register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> list[Stream]:
+def register(
+    actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec], *, waits: bool = True
+) -> list[Stream]:
     """Return the streams in the order of specs; known names are updated.
 
-    New ones go to the split node with the least declared rate, in one routing version. All or
-    nothing. Raises `Forbidden`, `Invalid`, and `Conflict` (schema_incompatible) for a schema that
-    the stream's present one cannot change to.
+    New ones go to the split node with the least rate, in one routing version. All or nothing.
+    `waits`: False in a transaction of the caller, who has checked that the site lists the sources:
+    no name is resolved, and Redis is not asked. Raises `Forbidden`, `Invalid`, and `Conflict`
+    (schema_incompatible) for a schema that the stream's present one cannot change to.
     """
     require_operator(actor, cluster)
-    # Before the transaction: names of brokers are resolved.
-    _check(specs)
-    return _register(actor, cluster, specs)
+    _check(specs, resolves=waits)
+    return _register(actor, cluster, specs, partition_parts(cluster) if waits else {})
 
 
 @retry_when_moved
-def _register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> list[Stream]:
+def _register(
+    actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec], parts: Parts
+) -> list[Stream]:
     cluster.refresh_from_db(fields=["routing_version"])
     known = {stream.name: stream for stream in cluster.streams.all()}
-    _require_schemas([spec for spec in specs if spec.name not in known], specs)
-    new = _create(cluster, [spec for spec in specs if spec.name not in known], list(known.values()))
+    absent = [spec for spec in specs if spec.name not in known]
+    _require_schemas(absent, specs)
+    new = _create(cluster, absent, list(known.values()), parts)
     before = {stream.pk: stream.schema for stream in known.values()}
     sources = {stream.pk: stream.source for stream in known.values()}
     changed = _update([(known[spec.name], spec) for spec in specs if spec.name in known])
@@ -140,18 +151,24 @@ def delete(actor: Actor, stream: Stream, confirm: str, reason: str = "") -> None
     apply(cluster, [RemoveStream(stream.pk)], change, actor=actor)
 
 
-def _create(cluster: Cluster, specs: Sequence[StreamSpec], known: list[Stream]) -> list[Stream]:
-    carried = [0.0] * cluster.splits
-    # All split nodes read a source, whose partitions are in a round-robin.
+def _create(
+    cluster: Cluster, specs: Sequence[StreamSpec], known: list[Stream], parts: Parts
+) -> list[Stream]:
+    carried, shares = [0.0] * cluster.splits, shares_of(cluster, known, parts)
     for stream in known:
-        carried[stream.split % cluster.splits] += 0.0 if stream.source else stream.weight
+        for split, part in shares[stream.pk].items():
+            carried[split % cluster.splits] += part * stream.weight
+    firsts = Counter(stream.split for stream in known if stream.source)
     rows = []
     # The heaviest first: the longest-processing-time rule keeps the splits even.
     for spec in sorted(specs, key=lambda spec: -(spec.declared_rate or 1.0)):
-        split = carried.index(min(carried))
+        # Of equally loaded ones, that which reads the first partition of fewest sources.
+        split = min(range(cluster.splits), key=lambda i: (round(carried[i], 3), firsts[i]))
         schema = _schema(spec).to_json()
         row = Stream(cluster=cluster, split=split, name=spec.name, schema=schema, **_columns(spec))
-        carried[split] += 0.0 if row.source else row.weight
+        # The partitions of a new source are not known yet.
+        carried[split] += row.weight
+        firsts[split] += bool(row.source)
         rows.append(row)
     return Stream.objects.bulk_create(rows, batch_size=200)
 
@@ -197,7 +214,7 @@ def _schema(spec: StreamSpec) -> StreamSchema:
     return StreamSchema.from_text(json.dumps(spec.schema, sort_keys=True))
 
 
-def _check(specs: Sequence[StreamSpec]) -> None:
+def _check(specs: Sequence[StreamSpec], *, resolves: bool) -> None:
     if not 1 <= len(specs) <= MAX_SPECS:
         raise Invalid({"streams": [f"Give 1 to {MAX_SPECS} streams"]})
     seen: set[str] = set()
@@ -205,7 +222,8 @@ def _check(specs: Sequence[StreamSpec]) -> None:
     for index, spec in enumerate(specs):
         faults = _faults(spec)
         if spec.source and not faults:
-            faults |= source_faults(spec.source, _schema(spec) if spec.schema else None)
+            schema = _schema(spec) if spec.schema else None
+            faults |= source_faults(spec.source, schema, resolves=resolves)
         if spec.name in seen:
             faults.setdefault("name", []).append("Given twice")
         seen.add(spec.name)

@@ -19,9 +19,10 @@ import httpx
 import pyarrow as pa
 import pytest
 import redis
+from django.db import connection
 from pytest_django.live_server_helper import LiveServer
 
-from controlplane.access import tokens
+from controlplane.access import audit_triggers, tokens
 from controlplane.access.roles import Actor
 from controlplane.api.streams.schemas import StreamIn
 from controlplane.cli.main import main
@@ -56,6 +57,11 @@ ELSEWHERE: Final = {
     "docs/algorithms.md": "tests/docs/test_algorithms.py",
     "docs/attach.md": "tests/workers/attach/test_real_job.py",
     "docs/cluster-description.md": "tests/docs/test_cli.py",
+}
+# Pages whose JSON is read by another test, or sent by `prepare_broker`.
+JSON_ELSEWHERE: Final = {
+    "docs/queries.md": "tests/docs/test_queries.py",
+    "docs/topic-to-table.md": "tests/docs/test_samples.py",
 }
 # What begins a command or sample that a test cannot run, and why.
 CANNOT_RUN: Final = {
@@ -101,6 +107,8 @@ class World:
     # Of all samples of a page in Python.
     names: dict[str, Any] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
+    # Of the newest call of `weir`.
+    code: int = 0
     servers: ExitStack = field(default_factory=ExitStack)
 
     def text(self, sample: str) -> str:
@@ -159,7 +167,7 @@ def call_weir(world: World, command: str) -> str:
     if "SEAL" in command:
         command = command.replace("SEAL", Proposal.objects.get().seal)
     call, _, file = command.partition(" > ")
-    main(shlex.split(call, comments=True)[1:])
+    world.code = main(shlex.split(call, comments=True)[1:])
     told = world.capsys.readouterr()
     if file:
         Path(file).write_text(told.out)
@@ -207,7 +215,7 @@ def run_shell(world: World, text: str) -> None:
         printed = call(world, command)
         flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
         if not expected:
-            assert "weir: " not in printed, f"{command}\n{printed}"
+            assert (world.code, "weir: " in printed) == (0, False), f"{command}\n{printed}"
         else:
             same = doctest.OutputChecker().check_output(expected, printed, flags)
             assert same, f"$ {command}\n{printed}"
@@ -238,6 +246,8 @@ def run_json(world: World, text: str) -> None:
     elif "timestamp" in sample:
         message = json.loads(example(WEIR))
         assert (set(sample), set(sample["data"])) == (set(message), set(message["data"]))
+    else:
+        raise AssertionError(f"Nothing reads this:\n{text}")
 
 
 SHELLS: Final = ("sh", "console")
@@ -278,7 +288,13 @@ def prepare_commands(world: World) -> None:
 
 def prepare_own_cluster(world: World) -> None:
     world.environment.setenv(LIST, "k8s://https://kubernetes.default.svc:443")
-    call_weir(world, "weir clusters create --slug own --name Own --slots 2")
+    run_shell(world, "weir clusters create --slug own --name Own --slots 2")
+
+
+def prepare_audit(world: World) -> None:
+    """The triggers of the audit log, which a database of tests is without."""
+    audit_triggers.install(connection)
+    world.servers.callback(audit_triggers.remove, connection)
 
 
 def prepare_orders(world: World) -> None:
@@ -292,7 +308,8 @@ def prepare_broker(world: World) -> None:
     address = world.servers.enter_context(running_broker())
     create_topic(address, "orders", 2)
     producer = TopicProducer(address, "orders")
-    producer.send(0, {"placed_at": "2026-03-01T10:00:04Z", "country": "DE", "amount": 12.5})
+    (message,) = (text for kind, text in samples("docs/topic-to-table.md") if kind == "json")
+    producer.send(0, json.loads(message))
     producer.flush()
     servers = ("broker-1:9092,broker-2:9092", "broker-1:9092")
     world.replaced |= dict.fromkeys(servers, address)
@@ -304,11 +321,11 @@ def prepare_query(world: World) -> None:
     world.replaced["db.example.org"] = "127.0.0.1"
     world.environment.setenv("WEIR_SINK_SECRET_SHOP_DB", "secret")
     prepare_site(world)
-    call_weir(world, "weir clusters create --slug shop --name Shop --slots 2")
+    run_shell(world, "weir clusters create --slug shop --name Shop --slots 2")
     for slug in ("sf", "shop"):
-        call_weir(world, f"weir streams declare {slug} orders --sample orders.ndjson --apply")
+        run_shell(world, f"weir streams declare {slug} orders --sample orders.ndjson --apply")
         query = "orders-by-country --stream orders --key country --window 60"
-        call_weir(world, f"weir queries submit {slug} {query} --aggregate 'orders=count(*)'")
+        run_shell(world, f"weir queries submit {slug} {query} --aggregate 'orders=count(*)'")
     # A worker does it, where the database has views.
     update_views()
 
@@ -331,6 +348,7 @@ def check_producers(world: World) -> None:
     # By then the log is in Kafka; of the samples before that, the last one is over HTTP.
     rows = [row for entry in entries for row in decode_block(entry.block).records.to_pylist()]
     assert [row["amount"] for row in rows] == [*[Decimal("31.50")] * 4, Decimal("12.90")]
+    assert [rows[0][name] for name in ("shop", "customer", "items")] == ["Kiel", 7, 3]
     assert rows[0]["placed_at"].timestamp() == world.names["rows"][0]["placed_at"] / 1000
 
 
@@ -340,6 +358,7 @@ PREPARED: Final[dict[str, Callable[[World], None]]] = {
     "docs/cli.md": prepare_commands,
     "docs/operations/kubernetes.md": prepare_own_cluster,
     "docs/operations/overload.md": prepare_orders,
+    "docs/operations/protect.md": prepare_audit,
     "docs/producers.md": prepare_broker,
     "docs/queries.md": prepare_orders,
     "docs/sinks.md": prepare_query,
@@ -387,7 +406,8 @@ def test_samples_of_a_page_run_in_turn(page: str, world: World) -> None:
         prepare(world)
     for language, text in samples(page):
         # Of a shell each command is looked at.
-        if language in SHELLS or not (language in READ or cannot_run(text)):
+        is_read = language in READ or (language == "json" and page in JSON_ELSEWHERE)
+        if language in SHELLS or not (is_read or cannot_run(text)):
             RUNNERS[language](world, text)
     if check := CHECKED.get(page):
         check(world)
@@ -402,5 +422,17 @@ def test_what_cannot_run_is_on_a_page() -> None:
         begins += [call for call, _ in commands(body)] if kind in SHELLS else []
     unused = [begin for begin in CANNOT_RUN if not any(map(str.startswith, begins, repeat(begin)))]
     assert unused == []
-    named = re.findall(r"tests/[\w/]+\.py", " ".join((*CANNOT_RUN.values(), *ELSEWHERE.values())))
-    assert [path for path in (*named, *ELSEWHERE) if not (ROOT / path).exists()] == []
+    pages = ELSEWHERE | JSON_ELSEWHERE
+    named = re.findall(r"tests/[\w/]+\.py", " ".join((*CANNOT_RUN.values(), *pages.values())))
+    assert [path for path in (*named, *pages) if not (ROOT / path).exists()] == []
+    for page, test in JSON_ELSEWHERE.items():
+        assert "json" in [kind for kind, _ in samples(page)]
+        assert page in (ROOT / test).read_text()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_json_that_nothing_reads_and_a_command_that_fails_are_faults(world: World) -> None:
+    with pytest.raises(AssertionError, match="Nothing reads this"):
+        run_json(world, '{"a": 1}')
+    with pytest.raises(AssertionError, match="nowhere"):
+        run_shell(world, "weir clusters show nowhere > shown.json")

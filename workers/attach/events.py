@@ -3,7 +3,8 @@
 An event is {kind, id, run, name, at} and, by its kind, {progress} or {error, error_class}; `at` is
 ISO 8601 in UTC. A progress is {batch, rows, input_rate, processed_rate, duration_ms, phases,
 state, watermark, sources, sink}: rates in rows/s, phases in ms by Spark's names, state rows,
-bytes and partitions summed over the operators.
+bytes and partitions summed over the operators. In some there is also `tasks`, {partitions,
+records, median_records, ms, median_ms}, from `task_summary.py`.
 """
 
 from __future__ import annotations

@@ -262,9 +262,8 @@ class JobReporter:
             closing = self._closing.is_set()
             due = time.monotonic() - sent_at >= self._beat
             events = self._waiting.take(MOST_SENT, MOST_SENT_CHARS)
-            # The newest first, as it is the one that is looked at. A job that ends is not asked.
-            if not closing:
-                events = [self._complete(text) for text in events[::-1]][::-1]
+            # The newest first, as it is the one that is looked at.
+            events = [self._completed(text) for text in events[::-1]][::-1]
             if events or due or closing:
                 if not self._deliver(events):
                     return
@@ -273,6 +272,10 @@ class JobReporter:
                 return
             if not len(self._waiting):
                 self._closing.wait(self._every)
+
+    def _completed(self, text: str) -> str:
+        # A job that ends is not asked: each look would be into an ending JVM.
+        return text if self._closing.is_set() else self._complete(text)
 
     def _deliver(self, events: list[str]) -> bool:
         """Send one message until it is accepted or dropped; return False to send no more."""

@@ -46,9 +46,13 @@ class TaskSummaries:
             return text
         self._looked[event["run"]] = now
         try:
-            event["progress"]["tasks"] = self._read(event["run"])
+            summary = self._read(event["run"])
         except Exception:  # noqa: BLE001 - the job is worth more than its report
             return text
+        if summary is None:
+            # The client may be newer than its Weir.
+            return text
+        event["progress"]["tasks"] = summary
         return json.dumps(event, separators=(",", ":"))
 
 
@@ -62,7 +66,10 @@ def largest_shuffle(spark: SparkSession, run: str) -> Summary | None:
     store = context._jsc.sc().statusStore()  # noqa: SLF001 - PySpark has no other access
     # Spark gives the jobs of a streaming query its run's id as their group.
     tracker = context.statusTracker()
-    infos = (tracker.getJobInfo(job) for job in sorted(tracker.getJobIdsForGroup(run))[-MOST_JOBS:])
+    # A run has up to a thousand, the newest first or last; each that Python reads is a call.
+    jobs = tracker._jtracker.getJobIdsForGroup(run)  # noqa: SLF001
+    context._gateway.jvm.java.util.Arrays.sort(jobs)  # noqa: SLF001
+    infos = (tracker.getJobInfo(job) for job in jobs[-MOST_JOBS:])
     numbers = sorted(number for info in infos if info for number in info.stageIds)
     stages = [store.lastStageAttempt(number) for number in numbers[-MOST_STAGES:]]
     read = [stage for stage in stages if _is_summarised(stage)]

@@ -27,7 +27,7 @@ def _is_read_at(cluster: Cluster | None, lookup: str, split: int) -> Q:
         return is_own
     of = assignment_of(cluster).of
     ids = [id_ for id_, own in parts.items() if split in {of(id_, number) for number in own}]
-    return is_own | Q(pk__in=ids)
+    return (is_own & ~Q(pk__in=parts)) | Q(pk__in=ids)
 
 
 def _is_read_by(cluster: Cluster | None, lookup: str, name: str) -> Q:

@@ -27,11 +27,13 @@ def source_body(base: type[BaseModel]) -> Any:
     return create_model("_Source", __base__=base, **columns)
 
 
-def source_faults(row: Mapping[str, Any], schema: StreamSchema | None) -> Fields:
+def source_faults(
+    row: Mapping[str, Any], schema: StreamSchema | None, *, resolves: bool = True
+) -> Fields:
     """Return why a stream of this schema cannot be read from a source, by field.
 
     `schema`: None if the stream keeps its own. The list of the site must have the brokers or the
-    directory; they are not asked.
+    directory; they are not asked. `resolves`: whether that is checked, which may wait for a name.
     """
     try:
         source = source_from_json(row)
@@ -40,7 +42,7 @@ def source_faults(row: Mapping[str, Any], schema: StreamSchema | None) -> Fields
     except BadSource as error:
         return _fields(error.fields)
     faults = {} if schema is None else source.faults_with_schema(schema)
-    return _fields(faults | (source.refusals()))
+    return _fields(faults | (source.refusals() if resolves else {}))
 
 
 def _fields(faults: Mapping[str, str]) -> Fields:

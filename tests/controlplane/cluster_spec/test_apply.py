@@ -1,9 +1,12 @@
 """A described cluster comes into Weir whole or not at all, and goes out as it came."""
 
 import json
+import socket
+from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
 from hypothesis import HealthCheck, Phase, given, settings
 
 from controlplane.access.roles import Actor
@@ -13,7 +16,7 @@ from controlplane.cluster_spec.export import description_of
 from controlplane.cluster_spec.text import parse_description
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Forbidden
-from controlplane.models import AuditEntry, Cluster, Query, RoutingVersion
+from controlplane.models import AuditEntry, Cluster, Query, RoutingVersion, Stream
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.topology import rows
@@ -257,3 +260,30 @@ def test_a_log_that_does_not_respond_is_a_fault_at_its_place(admin: Actor, *, ap
     assert list(refused.value.faults) == ["cluster.log_url"]
     assert "secret" not in str(refused.value.faults)
     assert not Cluster.objects.exists()
+
+
+def test_names_of_brokers_are_resolved_before_the_transaction(
+    admin: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once: a source that the cluster has already is not resolved again."""
+    resolve, resolved = socket.getaddrinfo, []
+
+    def noted(host: Any, port: Any, *args: Any, **kwargs: Any) -> Any:
+        if port == 9092:
+            resolved.append((host, connection.in_atomic_block))
+        return resolve(host, port, *args, **kwargs)
+
+    def applied(servers: str, title: str) -> None:
+        level = f"name: level, title: {title}, source: {{servers: '{servers}', topic: orders}}"
+        text = SMALL.replace("name: level", level, 1)
+        apply_description(admin, parse_description(text), apply=True)
+
+    monkeypatch.setattr(socket, "getaddrinfo", noted)
+    applied("127.0.0.1:9092", "one")
+    applied("127.0.0.1:9092", "two")
+    assert resolved == [("127.0.0.1", False)]
+    stream = Stream.objects.get(name="level")
+    assert (stream.source["topic"], stream.title) == ("orders", "two")
+    with pytest.raises(BadDescription) as refused:
+        applied("nowhere.example:1", "three")
+    assert list(refused.value.faults) == ["streams[0].source.servers"]

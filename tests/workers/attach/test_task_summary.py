@@ -52,6 +52,12 @@ def test_a_session_without_the_interface_reports_its_progress_without() -> None:
     assert summaries(text) == text
 
 
+def test_a_run_without_a_shuffle_is_reported_without_the_field() -> None:
+    """An older Weir refuses a field that it does not know."""
+    text = json.dumps(progress_event(0, AT))
+    assert TaskSummaries(lambda _: None)(text) == text
+
+
 def test_the_reporting_thread_looks_and_not_the_caller() -> None:
     threads: list[str] = []
 
@@ -84,3 +90,21 @@ def test_a_job_that_ends_is_not_asked() -> None:
         weir.wait_for_events(1)
         job.close(5, ended=True)
     assert looked == []
+
+
+def test_a_job_that_ends_during_a_look_is_not_asked_again() -> None:
+    looked: list[str] = []
+
+    def look(text: str) -> str:
+        looked.append(text)
+        job.wind_up(ended=True)
+        return text
+
+    with receiving() as weir:
+        job = reporter(weir.url, complete=look)
+        for batch in range(3):
+            job.put(progress_event(batch, AT))
+        job.start()
+        weir.wait_for_events(3)
+        job.close(5, ended=True)
+    assert [json.loads(text)["progress"]["batch"] for text in looked] == [2]

@@ -1,7 +1,9 @@
 """Partitions of sources: each is read by a split node of its own, and redirected on its own."""
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from controlplane.catalog.split_reading import reading_of
 from controlplane.catalog.streams import StreamFilters, streams_listing
 from controlplane.clusters.scenarios.disturbed_loads import grown_stream
 from controlplane.connections import redis_client
+from controlplane.errors import Away
 from controlplane.explain import explain, parse_subject
 from controlplane.models import Cluster, Proposal, Redirection, Stream
 from controlplane.planners.admission import problem as admission
@@ -32,9 +35,10 @@ from controlplane.wire.routing.actions import TableDraft
 from controlplane.wire.routing.cluster_actions import AssignPartition, SetSplitCount
 from controlplane.wire.routing.split_assignment import SourcePartition, SplitAssignment
 from tests.support.admission import arrived
-from tests.support.cluster import replayed_table
+from tests.support.cluster import replayed_table, small_cluster
 from tests.support.execution import carried_out
 from tests.support.partitions import with_partitions
+from tests.support.redis_server import free_port
 from tests.support.schemas import REPORTS
 from tests.support.watching import measured, newest
 
@@ -190,7 +194,54 @@ def test_every_split_node_that_reads_a_source_counts(
     Stream.objects.filter(pk=stream.pk).update(rate=150.0)
     assert grown_stream(cluster).name == "s0"
     (new,) = register(operator, cluster, [StreamSpec("fresh", schema=REPORTS.to_json())])
-    assert new.split == 0, "that of s0, which all read"
+    assert new.split == 1, "split node 0 has partitions of 130 records/s"
+
+
+def test_a_split_node_whose_partitions_are_elsewhere_does_not_list_the_stream(
+    operator: Actor, stream: Stream
+) -> None:
+    with_partitions(stream, {0: 1.0, 1: 1.0})
+    redirect(operator, stream, 1, partition=0)
+    assert stream.split == 0
+    stream.cluster.refresh_from_db()
+    names = [[row.stream.name for row in
+              streams_listing(stream.cluster, StreamFilters(split=split)).page.rows]
+             for split in (0, 1)]  # fmt: skip
+    assert names == [[], [f"s{i}" for i in range(6)]]
+
+
+def test_no_split_node_opens_while_it_is_unknown_which_partitions_have_to_stay(
+    operator: Actor, stream: Stream, settings: Any
+) -> None:
+    redis, settings.REDIS_URL = settings.REDIS_URL, f"redis://127.0.0.1:{free_port()}/0"
+    with pytest.raises(Away):
+        redirect(operator, stream, 4, partition=0)
+    settings.REDIS_URL = redis
+    stream.cluster.refresh_from_db()
+    assert (stream.cluster.splits, splits_of(stream)) == (2, {0: 0, 1: 1, 2: 0, 3: 1})
+
+
+def topics(by: Actor, cluster: Cluster, count: int) -> list[Stream]:
+    """Declare topics of the same rate."""
+    source = {"servers": "127.0.0.1:9092", "topic": "orders"}
+    first, schema = cluster.streams.count(), REPORTS.to_json()
+    specs = [StreamSpec(f"t{first + i}", "", schema, 10.0, source=source) for i in range(count)]
+    return register(by, cluster, specs)
+
+
+def test_new_topics_are_spread_over_the_split_nodes(operator: Actor) -> None:
+    """One with one partition loads its split node; of more, the first partitions are spread."""
+    cluster = small_cluster(operator, stream_count=0)
+    one = [*topics(operator, cluster, 5), *(topics(operator, cluster, 1)[0] for _ in range(5))]
+    assert Counter(row.split for row in one) == {0: 5, 1: 5}
+    Stream.objects.filter(pk=one[0].pk).update(rate=100.0)
+    (log,) = register(operator, cluster, [StreamSpec("log", "", REPORTS.to_json(), 90.0)])
+    assert log.split == 1 - one[0].split
+    several = []
+    for _ in range(4):
+        (row,) = topics(operator, cluster, 1)
+        several.append(with_partitions(row, dict.fromkeys(RATES, 0.0)))
+    assert Counter(row.split for row in several) == {0: 2, 1: 2}
 
 
 def test_parts_are_equal_until_records_arrive_and_unknown_without_redis(stream: Stream) -> None:
