@@ -67,6 +67,11 @@ def proof_table(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+def _spread(half: str, none: str) -> str:
+    """Return the interval of a value as text, "" if it is not known or rounds to nothing."""
+    return "" if half in (MISSING, none) else f" ± {half}"
+
+
 def _proof_row(
     figure: str, entry: LedgerEntry, before: Mapping[str, float], effect: MeasureEffect | None
 ) -> dict[str, Any]:
@@ -85,7 +90,7 @@ def _proof_row(
         "expected": write(entry.expected.get(figure)),
         "measured": write(measured),
         "error": percent(error),
-        "without": write(entry.without.get(figure)) + (f" ± {write(half)}" if half else ""),
+        "without": write(entry.without.get(figure)) + _spread(write(half), write(0.0)),
         "limit": write(effect.limit) if effect is not None and effect.limit is not None else "",
         "effect": effect,
     }
