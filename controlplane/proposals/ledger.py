@@ -131,7 +131,9 @@ def _write(execution: Execution, samples: Grid, now: datetime) -> bool:
     # As it was when it was approved, not when it was computed.
     shown = Review.stored(proposal.review) or proposal
     known = cluster_values(shown.before) | figures | without
-    noise = _known(latency_ms=half_width(np.concatenate([_spread(before), _spread(samples)])))
+    # Of a latency no model is known: its noise is that of single batches.
+    spreads = [grid["p95"] - (mean(grid["p95"]) or 0.0) for grid in (before, samples)]
+    noise = _known(latency_ms=half_width(np.concatenate(spreads)))
     effects = Assessment.of(known, measurements, without_error | noise, _limits(proposal))
     with transaction.atomic():
         # Idempotent: an attempt after a crash writes nothing twice.
@@ -159,12 +161,6 @@ def _write(execution: Execution, samples: Grid, now: datetime) -> bool:
             },
         )
     return created
-
-
-def _spread(samples: Grid) -> Floats:
-    """Return the differences of the latencies from their mean, ms."""
-    values: Floats = samples["p95"] - (mean(samples["p95"]) or 0.0)
-    return values
 
 
 def _limits(proposal: Proposal) -> dict[str, float]:

@@ -120,11 +120,9 @@ def list_headline(cluster: Cluster) -> Headline:
         Proposal.awaiting_approval()
         .filter(cluster=cluster)
         .aggregate(
-            count=Count("pk"),
-            others=Count("comparison"),
-            oldest=Min("requested_at"),
-            first=Min("pk"),
-        )
+            count=Count("pk"), others=Count("comparison"),
+            oldest=Min("requested_at"), first=Min("pk"),
+        )  # fmt: skip
     )
     active = proposals.filter(state__in=_ACTIVE).only("pk", "state").order_by("pk").first()
     why = f"Proposal {active.pk} is {active.state}." if active is not None else ""

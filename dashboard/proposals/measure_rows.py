@@ -1,5 +1,6 @@
 """Rows of the measures of an executed plan: as approved, as expected, and as measured."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -67,9 +68,9 @@ def proof_table(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _spread(half: str, none: str) -> str:
+def _spread(half: str) -> str:
     """Return the interval of a value as text, "" if it is not known or rounds to nothing."""
-    return "" if half in (MISSING, none) else f" ± {half}"
+    return f" ± {half}" if re.search("[1-9]", half) else ""
 
 
 def _proof_row(
@@ -90,7 +91,7 @@ def _proof_row(
         "expected": write(entry.expected.get(figure)),
         "measured": write(measured),
         "error": percent(error),
-        "without": write(entry.without.get(figure)) + _spread(write(half), write(0.0)),
+        "without": write(entry.without.get(figure)) + _spread(write(half)),
         "limit": write(effect.limit) if effect is not None and effect.limit is not None else "",
         "effect": effect,
     }
