@@ -116,14 +116,9 @@ def _text(gain: Gain | None) -> str:
 def list_headline(cluster: Cluster) -> Headline:
     """Return how many proposals wait for approval, and which one is executed."""
     proposals = Proposal.objects.filter(cluster=cluster)
-    ready = (
-        Proposal.awaiting_approval()
-        .filter(cluster=cluster)
-        .aggregate(
-            count=Count("pk"), others=Count("comparison"),
-            oldest=Min("requested_at"), first=Min("pk"),
-        )  # fmt: skip
-    )
+    ready = Proposal.awaiting_approval().filter(cluster=cluster).aggregate(
+        count=Count("pk"), others=Count("comparison"), oldest=Min("requested_at"), first=Min("pk"),
+    )  # fmt: skip
     active = proposals.filter(state__in=_ACTIVE).only("pk", "state").order_by("pk").first()
     why = f"Proposal {active.pk} is {active.state}." if active is not None else ""
     if ready["count"]:
