@@ -131,9 +131,7 @@ def _write(execution: Execution, samples: Grid, now: datetime) -> bool:
     # As it was when it was approved, not when it was computed.
     shown = Review.stored(proposal.review) or proposal
     known = cluster_values(shown.before) | figures | without
-    # Of a latency no model is known: its noise is that of single batches.
-    spreads = [grid["p95"] - (mean(grid["p95"]) or 0.0) for grid in (before, samples)]
-    noise = _known(latency_ms=half_width(np.concatenate(spreads)))
+    noise = _known(latency_ms=_noise(before["p95"], samples["p95"]))
     effects = Assessment.of(known, measurements, without_error | noise, _limits(proposal))
     with transaction.atomic():
         # Idempotent: an attempt after a crash writes nothing twice.
@@ -161,6 +159,11 @@ def _write(execution: Execution, samples: Grid, now: datetime) -> bool:
             },
         )
     return created
+
+
+def _noise(*series: Floats) -> float | None:
+    """Return the half width within which 80 % of the batches differ from their series' mean."""
+    return half_width(np.concatenate([values - (mean(values) or 0.0) for values in series]))
 
 
 def _limits(proposal: Proposal) -> dict[str, float]:
