@@ -153,11 +153,8 @@ class Proposal(models.Model):
 
     @classmethod
     def awaiting_approval(cls) -> "models.QuerySet[Proposal]":
-        """Return the ready proposals that people decide on.
-
-        Candidates of a comparison are alternatives: one is chosen on its page.
-        """
-        return cls.objects.filter(state=cls.State.READY, comparison=None)
+        """Return the ready proposals that people decide on, alternatives of comparisons too."""
+        return cls.objects.filter(state=cls.State.READY)
 
     @classmethod
     def light(cls) -> list[str]:

@@ -26,7 +26,7 @@ ASSESSED: Final = (
     *PLANNED, IMBALANCE.name, FULLEST.name, REPLICATION_FACTOR.name, TRAFFIC.name, LATENCY,
 )  # fmt: skip
 # Changes within this part of the value are noise, also of a model without errors.
-_NOISE: Final = 0.05
+NOISE: Final = 0.05
 
 
 class EffectKind(StrEnum):
@@ -125,6 +125,6 @@ class Assessment:
 
 
 def _effect(before: float, measured: float, error: float) -> EffectKind:
-    if abs(measured - before) <= max(error, _NOISE * abs(before), SAME):
+    if abs(measured - before) <= max(error, NOISE * abs(before), SAME):
         return EffectKind.UNCHANGED
     return EffectKind.HELPED if measured < before else EffectKind.HARMED

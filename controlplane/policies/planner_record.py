@@ -15,10 +15,10 @@ from django.db.models import QuerySet
 from controlplane.models import Cluster, LedgerEntry
 from controlplane.pagination.listing import NO_FILTERS, Filters, Listing
 from controlplane.planning.measures import SKEW, SPLIT_OVERLOAD
-from controlplane.policies.assessment import DROPPED
+from controlplane.policies.assessment import DROPPED, LATENCY
 
-# The figures that planners decide; pause and latency depend on the pipeline's batches.
-PLANNERS_OWN: Final = ("imbalance", "replication_factor", "bytes")
+# The effects that planners predict. State moved and pause are costs, calibrated apart.
+EFFECTS: Final = ("imbalance", "fullest", "replication_factor")
 # 0.05 is the default of the smallest gain that a policy requires.
 FLOORS: Final = {
     "imbalance": 0.05,
@@ -32,7 +32,8 @@ FLOORS: Final = {
     SPLIT_OVERLOAD: 1.0,
     DROPPED: 0.05,
 }
-FIGURES: Final = tuple(FLOORS)
+# No planner predicts a latency: what an entry has as approved is that before the execution.
+FIGURES: Final = tuple(figure for figure in FLOORS if figure != LATENCY)
 # Planner and cluster change, so only the newest plans count.
 RECENT: Final = 50
 
@@ -43,7 +44,7 @@ class Record:
 
     `runs`: the number of executed plans that count, at most the newest 50; `median_error`: the
     median of their errors, None without runs. The error of a plan is the mean of its errors in
-    imbalance, replication factor and bytes.
+    imbalance, load of the fullest node and replication factor.
     """
 
     runs: int
@@ -67,7 +68,8 @@ class Calibration:
 
 
 def error_of(figure: str, predicted: float, measured: float) -> float:
-    """Return the relative error of a prediction."""
+    """Return the relative error of a prediction; a pause shorter than predicted is none."""
+    measured = max(measured, predicted) if figure == "pause_ms" else measured
     return abs(measured - predicted) / max(abs(predicted), FLOORS[figure])
 
 
@@ -92,7 +94,7 @@ def _run_errors(entries: QuerySet[LedgerEntry]) -> list[float]:
 def _run_error(approved: Mapping[str, Any], measured: Mapping[str, Any]) -> float | None:
     errors = [
         error_of(figure, approved[figure], measured[figure])
-        for figure in PLANNERS_OWN
+        for figure in EFFECTS
         if figure in approved and figure in measured
     ]
     return fmean(errors) if errors else None

@@ -20,7 +20,7 @@ class Candidate:
     `actions`, `moves`, `bytes`, `steps`, `seconds`, `pause_ms`: the predicted cost of its
     execution; `values`: measures by name; `bounds`: lower bounds by measure; `computed_s`: the
     computing time in seconds; `left_out`: actions that exclusions or the budget forbid; `pareto`:
-    True if no other candidate dominates it in cost, imbalance and replication factor.
+    True if no other usable candidate dominates it in cost, imbalance and replication factor.
     """
 
     proposal: int

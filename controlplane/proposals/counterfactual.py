@@ -58,7 +58,7 @@ class Counterfactual:
     def interval(self, name: str, since: datetime) -> float | None:
         """Return the half width within which 80 % of the model's errors are after `since`."""
         later = self._later(since)
-        return _half_width(self.measured[name][later] - self.modelled[name][later])
+        return half_width(self.measured[name][later] - self.modelled[name][later])
 
     def mean_without(self, name: str, since: datetime) -> float | None:
         """Return the mean without the plan after `since`."""
@@ -81,7 +81,7 @@ class NodeLoad:
     @property
     def interval(self) -> float | None:
         """Return the half width within which 80 % of the model's errors are, None if unknown."""
-        return _half_width(self.measured - self.modelled)
+        return half_width(self.measured - self.modelled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +222,8 @@ def _known(values: Floats) -> Floats:
     return known
 
 
-def _half_width(errors: Floats) -> float | None:
+def half_width(errors: Floats) -> float | None:
+    """Return the half width within which 80 % of the known errors are, None without one."""
     known = np.abs(_known(errors))
     return float(np.quantile(known, _INTERVAL)) if len(known) else None
 

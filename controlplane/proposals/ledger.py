@@ -25,7 +25,13 @@ from controlplane.plans.plan import PlannedAction, task_moves
 from controlplane.policies.assessment import LATENCY, PLANNED, Assessment
 from controlplane.policies.measure_limits import cluster_limits
 from controlplane.policies.store import policy_of
-from controlplane.proposals.counterfactual import MEASURES, SERIES, counterfactual, measured
+from controlplane.proposals.counterfactual import (
+    MEASURES,
+    SERIES,
+    counterfactual,
+    half_width,
+    measured,
+)
 from controlplane.proposals.review import Review
 from controlplane.telemetry.arrivals.catching_up import USUAL_S, catching_up, waiting_s
 from controlplane.telemetry.grid import RAW, Grid, mean
@@ -125,7 +131,8 @@ def _write(execution: Execution, samples: Grid, now: datetime) -> bool:
     # As it was when it was approved, not when it was computed.
     shown = Review.stored(proposal.review) or proposal
     known = cluster_values(shown.before) | figures | without
-    effects = Assessment.of(known, measurements, without_error, _limits(proposal))
+    noise = _known(latency_ms=_noise(before["p95"], samples["p95"]))
+    effects = Assessment.of(known, measurements, without_error | noise, _limits(proposal))
     with transaction.atomic():
         # Idempotent: an attempt after a crash writes nothing twice.
         _, created = LedgerEntry.objects.get_or_create(
@@ -152,6 +159,11 @@ def _write(execution: Execution, samples: Grid, now: datetime) -> bool:
             },
         )
     return created
+
+
+def _noise(*series: Floats) -> float | None:
+    """Return the half width within which 80 % of the batches differ from their series' mean."""
+    return half_width(np.concatenate([values - (mean(values) or 0.0) for values in series]))
 
 
 def _limits(proposal: Proposal) -> dict[str, float]:

@@ -11,6 +11,7 @@ from controlplane.integrations.attached_list import JobRow
 from controlplane.models import ApiToken
 from controlplane.numbers import counted, lowered, percent, size
 from controlplane.planning.sources import planner_title
+from controlplane.plans.proposal_states import State
 from controlplane.proposals.comparison_table import Compared
 from dashboard.frame.headline import Headline
 
@@ -127,12 +128,16 @@ def comparison_headline(table: Compared) -> Headline:
     if not better:
         return Headline("No plan is better than the present placement", "See the table.", WARN)
     best = min(better, key=lambda row: (row.imbalance, row.bytes or 0))
+    usable = [row for row in plans if row.state != State.NO_BETTER_PLAN]
+    rank = "balances best of the usable plans" if usable[1:] else "is the only usable plan"
     what = (
-        f"Proposal {best.proposal} balances best: imbalance {percent(best.imbalance)},"
+        f"Proposal {best.proposal} {rank}: imbalance {percent(best.imbalance)},"
         f" now {percent(table.imbalance)}, for {size(best.bytes)} of moved state"
     )
-    verb = "is" if len(better) == 1 else "are"
-    why = f"{len(better)} of {counted(len(plans), 'plans')} {verb} a best trade-off."
+    why = f"{len(better)} of {counted(len(usable), 'usable plans')} in the best trade-off."
+    if usable != plans:
+        unusable = counted(len(plans) - len(usable), "plans")
+        why = f"{why} {unusable} without a gain, or above a limit: no better plan."
     if best.state == "stale":
         why = f"{why} The cluster has changed since: compare again."
     return Headline(what, why)
@@ -150,8 +155,11 @@ def ledger_headline(records: Sequence[Mapping[str, Any]]) -> Headline:
     worst = max(known, key=lambda row: row["record"].median_error)
     runs = worst["record"].runs
     title = lowered(planner_title(worst["planner"]))
-    what = f"Predictions of plans that {title} are off by {worst['error']}"
-    why = f"Median over {counted(runs, 'executed plans')}"
+    what = f"Predicted effects of plans that {title} are off by {worst['error']}"
+    why = (
+        "Mean over imbalance, fullest node and replication factor,"
+        f" median over {counted(runs, 'executed plans')}"
+    )
     if not worst["is_used"]:
         return Headline(what, f"{why}; the policy sets no limit for auto-approval.")
     limit = percent(worst["limit"])

@@ -60,8 +60,8 @@ def execution_context(
 
 def _headline(progress: Progress) -> Headline:
     proposal, execution = progress.proposal, progress.execution
-    what = f"{progress.actions:,} of {progress.total:,} actions"
-    what += " reverted" if progress.back else " finished"
+    what = f"{progress.applied:,} of {progress.applicable:,} actions"
+    what += " reverted" if progress.back else " applied"
     if progress.eta_s is not None:
         what += f", {eta(progress)} left"
     notes = []
@@ -98,7 +98,7 @@ def _tiles(progress: Progress, policy: PolicySettings) -> list[Tile]:
     value, unit = with_unit(progress.bytes, "bytes")
     back, back_unit = with_unit(rollback.get("seconds"), "s")
     return [
-        Tile("Actions applied", f"{progress.applied:,}", f"of {progress.total:,}",
+        Tile("Actions applied", f"{progress.applied:,}", f"of {progress.applicable:,}",
              f"{progress.skipped:,} skipped"),
         Tile("State moved", value, f"{unit} of {size(progress.total_bytes)}",
              f"cap {size(policy.bytes_per_s)}/s"),

@@ -97,7 +97,7 @@ def _tile(row: Mapping[str, Any]) -> Tile:
     if row["is_used"]:
         below = f"limit {percent(row['limit'])}, from {row['runs']} plans"
     return Tile(
-        f"{planner_title(row['planner'])}: median error", row["error"], "",
+        f"{planner_title(row['planner'])}: median error of effects", row["error"], "",
         plans if record.runs else "no executed plan yet", below,
         error, row["limit"] if row["is_used"] else None,
         grade=WARN if row["is_used"] and not row["is_good"] else "", term="Median error",

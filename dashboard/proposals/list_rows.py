@@ -116,18 +116,16 @@ def _text(gain: Gain | None) -> str:
 def list_headline(cluster: Cluster) -> Headline:
     """Return how many proposals wait for approval, and which one is executed."""
     proposals = Proposal.objects.filter(cluster=cluster)
-    ready = (
-        Proposal.awaiting_approval()
-        .filter(cluster=cluster)
-        .aggregate(count=Count("pk"), oldest=Min("requested_at"), first=Min("pk"))
-    )
+    ready = Proposal.awaiting_approval().filter(cluster=cluster).aggregate(
+        count=Count("pk"), others=Count("comparison"), oldest=Min("requested_at"), first=Min("pk"),
+    )  # fmt: skip
     active = proposals.filter(state__in=_ACTIVE).only("pk", "state").order_by("pk").first()
     why = f"Proposal {active.pk} is {active.state}." if active is not None else ""
     if ready["count"]:
         waits = numbers.duration(timezone.now() - ready["oldest"])
-        what = (
-            f"{counted(ready['count'], 'proposals')} ready for approval; the oldest waits {waits}"
-        )
+        others = f", {ready['others']} as alternatives of a comparison" if ready["others"] else ""
+        what = f"{counted(ready['count'], 'proposals')} ready for approval{others}"
+        what = f"{what}; the oldest waits {waits}"
         link = reverse("proposal", args=[cluster.slug, ready["first"]])
         return Headline(
             what, why, "info", link=link, link_title=f"Review proposal {ready['first']}"

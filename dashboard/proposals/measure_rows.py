@@ -1,5 +1,6 @@
 """Rows of the measures of an executed plan: as approved, as expected, and as measured."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -67,6 +68,11 @@ def proof_table(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+def _spread(half: str) -> str:
+    """Return the interval of a value as text, "" if it is not known or rounds to nothing."""
+    return f" ± {half}" if re.search("[1-9]", half) else ""
+
+
 def _proof_row(
     figure: str, entry: LedgerEntry, before: Mapping[str, float], effect: MeasureEffect | None
 ) -> dict[str, Any]:
@@ -85,7 +91,7 @@ def _proof_row(
         "expected": write(entry.expected.get(figure)),
         "measured": write(measured),
         "error": percent(error),
-        "without": write(entry.without.get(figure)) + (f" ± {write(half)}" if half else ""),
+        "without": write(entry.without.get(figure)) + _spread(write(half)),
         "limit": write(effect.limit) if effect is not None and effect.limit is not None else "",
         "effect": effect,
     }

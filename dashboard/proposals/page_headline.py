@@ -8,12 +8,13 @@ from django.utils.http import urlencode
 
 from controlplane.alerts.measures import KINDS
 from controlplane.explain import subject_of_measure
-from controlplane.models import Proposal
+from controlplane.models import LedgerEntry, Proposal
 from controlplane.numbers import lowered, percent, raised, value_text
 from controlplane.planning.adapters import all_measures
 from controlplane.planning.measures import Unit
-from controlplane.policies.assessment import LATENCY, Assessment, EffectKind, MeasureEffect
+from controlplane.policies.assessment import LATENCY, NOISE, Assessment, EffectKind, MeasureEffect
 from controlplane.policies.gate import Change, GateCode, Judgement, NextStep
+from controlplane.policies.planner_record import error_of
 from dashboard.frame.headline import Headline
 from dashboard.proposals.headline import arrow, measure_clause
 from dashboard.proposals.measure_rows import LEDGER
@@ -71,12 +72,28 @@ def _proof(proposal: Proposal, counts: str, proof: Mapping[str, Any]) -> Headlin
     why = [f"{counts}; {measured}."]
     if proposal.state == Proposal.State.STALE:
         why.append(f"It became stale: {proposal.error}. {_SKIPPED}")
-    what, grade, icon = assessment_text(assessment), str(assessment.grade), ""
+    costs = "" if not assessment.effects else _exceeded_costs(proof["entry"])
+    what, grade, icon = f"{assessment_text(assessment)}{costs}", str(assessment.grade), ""
     if proposal.state == Proposal.State.ROLLED_BACK:
         what, grade, icon = f"{_rolled_back(proposal)}: {rollback_text(assessment)}", "", "undo"
     elif not assessment.effects:
         what, grade = "The execution finished; its effect was not measured", ""
     return Headline(what, " ".join(why), grade, icon=icon)
+
+
+def _exceeded_costs(entry: LedgerEntry) -> str:
+    """Return the costs that were clearly above what was approved, "" for none."""
+    texts = []
+    for name in ("bytes", "pause_ms"):
+        (title, _, write), approved = LEDGER[name], entry.approved.get(name)
+        measured = entry.measured.get(name)
+        if approved is None or measured is None or measured <= approved:
+            continue
+        more = error_of(name, approved, measured)
+        if more > NOISE:
+            change = arrow(write(approved), write(measured))
+            texts.append(f"; {lowered(title)} {change}, {percent(more)} more than approved")
+    return "".join(texts)
 
 
 def _approved(proof: Mapping[str, Any]) -> str:

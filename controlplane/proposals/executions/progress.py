@@ -14,6 +14,7 @@ from controlplane.pagination.listing import NO_FILTERS, Filters, Listing
 from controlplane.pagination.lookup import row_by
 from controlplane.plans.proposal_states import APPROVED, ENDED
 from controlplane.proposals.executions import step_limits
+from controlplane.proposals.review import Review
 
 FORWARD, BACK = Execution.Direction.FORWARD, Execution.Direction.BACK
 
@@ -51,6 +52,13 @@ class Progress:
     def share(self) -> float:
         """Return the share of the actions that are finished, from 0 to 1."""
         return self.actions / self.total if self.total else 1.0
+
+    @property
+    def applicable(self) -> int:
+        """Return the number of actions to apply: as approved, without those skipped since."""
+        review = None if self.back else Review.stored(self.proposal.review)
+        approved = review.applicable if review is not None else self.total
+        return max(self.applied, min(approved, self.total - self.skipped))
 
     @property
     def waits(self) -> str:

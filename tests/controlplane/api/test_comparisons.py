@@ -106,15 +106,15 @@ def test_the_ledger_and_the_calibration_are_read(
     proposal = ready(operator, cluster)
     LedgerEntry.objects.create(
         proposal=proposal, cluster=cluster, planner="placement", algorithm="mms",
-        approved={"bytes": 1e6}, expected={"bytes": 1e6}, measured={"bytes": 2e6},
+        approved={"imbalance": 1.0}, expected={"imbalance": 1.0}, measured={"imbalance": 2.0},
         at=timezone.now(), applied=3, samples=30,
     )  # fmt: skip
     told = operating.get(f"{BASE}/ledger").json()
     assert told["entries"][0]["proposal"] == proposal.pk
-    assert told["entries"][0]["measured"] == {"bytes": 2e6}
+    assert told["entries"][0]["measured"] == {"imbalance": 2.0}
     told = operating.get(f"{BASE}/ledger/calibration").json()
     assert told["records"][0] == {"planner": "placement", "runs": 1, "median_error": 1.0}
     assert told["figures"] == [
-        {"planner": "placement", "algorithm": "mms", "figure": "bytes", "runs": 1, "ratio": 2.0,
+        {"planner": "placement", "algorithm": "mms", "figure": "imbalance", "runs": 1, "ratio": 2.0,
          "error": 1.0},
     ]  # fmt: skip

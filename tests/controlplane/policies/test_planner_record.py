@@ -36,12 +36,14 @@ def test_without_runs_there_is_no_error(sf: Cluster) -> None:
 
 
 def test_a_record_is_the_median_of_what_each_run_was_off_by(sf: Cluster) -> None:
-    """By the mean of the figures that the planner answers for; latency and pause are none."""
+    """By the mean of the effects; the state moved, the pause and the latency are none."""
+    costs = {"bytes": 1e6, "pause_ms": 1000.0, "latency_ms": 100.0}
     for factor in (1.0, 1.1, 3.0):
         entry(
             sf,
-            {"imbalance": 0.2, "replication_factor": 2.0, "latency_ms": 100.0},
-            {"imbalance": 0.2 * factor, "replication_factor": 2.0 * factor, "latency_ms": 9e9},
+            {"imbalance": 0.2, "fullest": 0.5, "replication_factor": 2.0} | costs,
+            {"imbalance": 0.2 * factor, "fullest": 0.5 * factor, "replication_factor": 2.0 * factor}
+            | dict.fromkeys(costs, 9e9),
         )
     entry(sf, {"imbalance": 1.0}, {"imbalance": 9.0}, planner="migration")
     entry(sf, {"imbalance": 1.0}, {"imbalance": 9.0}, outcome="rolled back")
@@ -55,17 +57,18 @@ def test_a_record_is_the_median_of_what_each_run_was_off_by(sf: Cluster) -> None
 
 def test_only_the_newest_runs_count(sf: Cluster) -> None:
     for _ in range(60):
-        entry(sf, {"bytes": 1e6}, {"bytes": 1e6})
+        entry(sf, {"imbalance": 0.2}, {"imbalance": 0.2})
     LedgerEntry.objects.update(at=timezone.now() + timedelta(days=1))
     for _ in range(40):
-        entry(sf, {"bytes": 1e6}, {"bytes": 9e6})
+        entry(sf, {"imbalance": 0.2}, {"imbalance": 0.9})
     record = record_of(sf, "placement")
     assert (record.runs, record.median_error) == (50, 0.0)
 
 
 def test_calibration_is_per_planner_algorithm_and_figure(sf: Cluster) -> None:
     for measured in (2e6, 3e6, 8e6):
-        entry(sf, {"bytes": 2e6, "pause_ms": 1000.0}, {"bytes": measured})
+        approved = {"bytes": 2e6, "pause_ms": 1000.0, "latency_ms": 100.0}
+        entry(sf, approved, {"bytes": measured, "latency_ms": 90.0})
     entry(sf, {"bytes": 0}, {"bytes": 0}, algorithm="mqp")
     found = {(one.algorithm, one.figure): one for one in calibration(sf)}
     assert set(found) == {("mms", "bytes"), ("mqp", "bytes")}
@@ -85,6 +88,7 @@ def test_calibration_is_per_planner_algorithm_and_figure(sf: Cluster) -> None:
         ("fullest", 0.02, 0.07, 1.0),
         ("replication_factor", 0.5, 1.0, 0.5),
         ("pause_ms", 10.0, 60.0, 0.5),
+        ("pause_ms", 2000.0, 1000.0, 0.0),
         ("latency_ms", 50.0, 100.0, 0.5),
         ("latency_ms", 200.0, 100.0, 0.5),
     ],

@@ -86,6 +86,20 @@ def test_the_latency_that_was_before_is_what_is_predicted(done: Proposal, cluste
     assert LedgerEntry.objects.get().approved["latency_ms"] == 250.0
 
 
+@pytest.mark.parametrize(("after", "effect"), [(902.0, "unchanged"), (500.0, "helped")])
+def test_a_latency_within_the_spread_of_its_batches_is_unchanged(
+    done: Proposal, cluster: Cluster, after: float, effect: str
+) -> None:
+    begin, end = Execution.objects.get(proposal=done).started_at, end_of(done)
+    for start, latency in ((begin - timedelta(seconds=40), 958.0), (end, after)):
+        for second in range(6, 40):
+            sign = 1 if second % 2 else -1
+            measure(cluster, start + timedelta(seconds=second), 1, p95=latency + sign * 100)
+    ledger.write_entries(end + ledger.LATEST)
+    assessed = {row["measure"]: row["effect"] for row in LedgerEntry.objects.get().assessment}
+    assert assessed["latency_ms"] == effect
+
+
 def test_asked_again_it_is_written_once(done: Proposal, cluster: Cluster) -> None:
     later = end_of(done) + ledger.LATEST
     assert ledger.write_entries(later) == 1

@@ -31,8 +31,8 @@ def test_a_waiting_proposal_has_its_outcome_by_the_policy() -> None:
     assert "→" in cards.partition("<h2>Plans</h2>")[2].partition("Monitors")[0]
 
 
-def test_candidates_of_a_comparison_do_not_wait() -> None:
-    """One is chosen on the page of the comparison; fleet, navigation and overview agree."""
+def test_alternatives_of_a_comparison_wait_and_are_named() -> None:
+    """Fleet, navigation, overview and list agree on what can be decided."""
     approver = made.actor("approver")
     cluster: Cluster = made.small_cluster(approver)
     proposal = ready(approver, scattered(approver, cluster))
@@ -41,9 +41,10 @@ def test_candidates_of_a_comparison_do_not_wait() -> None:
     browser = Client()
     assert isinstance(approver.user, User)
     browser.force_login(approver.user)
-    cards = cards_of(browser, cluster)
-    assert "No plan waits or is being executed" in cards
-    assert (
-        f"Review proposal {proposal.pk}"
-        not in browser.get(f"/clusters/{cluster.slug}/").content.decode()
-    )
+    alternative = f"alternative of comparison {proposal.comparison_id}"
+    pages = cards_of(browser, cluster), browser.get("/").content.decode()
+    assert all(alternative in page for page in pages)
+    page = browser.get(f"/clusters/{cluster.slug}/proposals/").content.decode()
+    assert alternative in page
+    assert "1 proposal ready for approval, 1 as alternatives of a comparison" in page
+    assert "No proposal waits" not in page

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from controlplane.models import ApiToken, Webhook
+from controlplane.models import ApiToken, Comparison, Webhook
+from controlplane.proposals.comparison_table import Candidate, Compared
 from dashboard.frame import headlines
 from dashboard.frame.headlines import BAD, GOOD, WARN
 
@@ -49,6 +50,35 @@ def test_webhooks_that_do_not_answer_come_first() -> None:
     assert headlines.webhook_headline(silent).grade == BAD
     refused = headlines.webhook_headline(silent | {"error": "HTTP 503"})
     assert "HTTP 503" in refused.why
+
+
+@pytest.mark.parametrize(
+    ("states", "what", "why"),
+    [
+        (
+            ("ready", "no better plan"),
+            "Proposal 1 is the only usable plan: imbalance 17 %",
+            "1 of 1",
+        ),
+        (("ready", "ready"), "Proposal 2 balances best of the usable plans: imbalance 7", "2 of 2"),
+    ],
+)
+def test_the_best_plan_of_a_comparison_is_one_that_can_be_approved(
+    states: tuple[str, str], what: str, why: str
+) -> None:
+    rows = [
+        Candidate(
+            number, "placement", "mms", {}, {}, state, 1.0, "", "", bytes=size, imbalance=imbalance,
+            pareto=state == "ready",
+        )
+        for number, state, size, imbalance in zip(
+            (1, 2), states, (21_400, 150_000), (0.17, 0.072), strict=True
+        )
+    ]  # fmt: skip
+    headline = headlines.comparison_headline(Compared(Comparison(), rows, 0.18, 1.66))
+    assert headline.what.startswith(what)
+    assert headline.why.startswith(f"{why} usable plan")
+    assert ("no better plan" in headline.why) == ("no better plan" in states)
 
 
 def record(error: float | None, *, used: bool = True) -> dict[str, Any]:

@@ -89,6 +89,16 @@ def test_a_proof_has_the_level_of_its_assessment(
     assert headline.why.startswith(COUNTS)
 
 
+def test_a_proof_names_the_costs_that_were_exceeded() -> None:
+    context = known(counts=COUNTS, proof=proof())
+    entry = context["proof"]["entry"]
+    entry.approved = {"bytes": 82_300, "pause_ms": 2000.0}
+    entry.measured = {"bytes": 122_000, "pause_ms": 1000.0}
+    what = of("done", context).what
+    assert what.endswith("state moved 82.3 \N{RIGHTWARDS ARROW} 122 kB, 48 % more than approved")
+    assert "pause" not in what
+
+
 def test_a_rollback_has_no_praise_and_says_who_did_it() -> None:
     context = known(counts=COUNTS, proof=proof())
     for headline in (

@@ -200,6 +200,10 @@ def test_a_proof_has_no_column_without_a_value(viewing: Client, ledger: LedgerEn
     LedgerEntry.objects.update(expected=ledger.approved, without={"imbalance": 0.3})
     columns = _proof(viewing, ledger)["columns"]
     assert ("without" in columns, "expected" in columns) == (True, False)
+    for error, text in ((0.0001, "30 %"), (0.01, "30 % ± 1 %")):
+        LedgerEntry.objects.update(without_error={"imbalance": error})
+        (row,) = (row for row in _proof(viewing, ledger)["rows"] if row["name"] == "imbalance")
+        assert row["without"] == text, "an interval that rounds to nothing is not shown"
 
 
 def _proof(client: Client, ledger: LedgerEntry) -> dict[str, Any]:

@@ -187,10 +187,11 @@ def test_the_steps_say_what_they_took(approving: Client, proposal: Proposal) -> 
     start(approving, proposal)
     step_through(proposal)
     content = page_of(approving, proposal)
-    assert f"1 of {len(proposal.actions)} actions finished" in content
+    assert f"1 of {len(proposal.actions)} actions applied" in content
     assert "1 applied" in content
     assert "1.0 kB" in content
     assert "700 ms" in content
+    assert ">Now</th>" not in content, "the values of the snapshot are not those of now"
     assert "applied in step 1" in content
     assert "applying in step 2" in content
     assert "3 actions" in content.split('id="say-roll-back"')[1].split("</p>")[0]

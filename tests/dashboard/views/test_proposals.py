@@ -90,11 +90,14 @@ def test_the_approval_carries_what_still_happens(
 def test_the_approval_is_locked_when_the_gain_is_gone(
     approving: Client, operator: Actor, proposal: Proposal
 ) -> None:
-    set_policy(proposal.cluster, tolerated_ended=1.0, tolerated_gain_loss=0.1)
+    """While the cluster drifts too, no sentence of the page allows the approval."""
+    set_policy(proposal.cluster, tolerated_ended=0.1, tolerated_gain_loss=0.1)
     end_queries(operator, proposal, len(moves_of(proposal)) - 1)
     content = page_of(approving, proposal)
     assert 'data-code="gain_lost"' in content
     assert 'id="do-approve" disabled' in content
+    assert 'id="drift"' in content
+    assert "It can be approved" not in content
     approving.post(path_to(proposal, "approve/"), {"seal": proposal.seal})
     proposal.refresh_from_db()
     assert proposal.state == "ready", "the service refuses it, too"

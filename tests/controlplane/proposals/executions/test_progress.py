@@ -1,5 +1,6 @@
 """How far an execution is, and what has become of each move."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -59,6 +60,19 @@ def test_progress_counts_what_has_arrived_and_not_what_is_under_way(
     second = progress_of(execution_of(proposal))
     assert (second.actions, second.steps, second.step, second.bytes) == (1, 2, 2, 1000)
     assert second.share == pytest.approx(1 / len(proposal.actions))
+
+
+def test_actions_that_did_not_apply_at_the_approval_are_not_counted(
+    approver: Actor, cluster: Cluster
+) -> None:
+    """Later ones neither: at the end, every action that could be applied was."""
+    execution = execution_of(begun(approver, cluster))
+    total = len(execution.proposal.actions)
+    assert progress_of(execution).applicable == total
+    execution.proposal.review |= {"applicable": total - 1}
+    progress = progress_of(execution)
+    assert progress.applicable == total - 1
+    assert replace(progress, skipped=2).applicable == total - 2
 
 
 def test_the_time_to_go_follows_the_pace_of_the_steps(approver: Actor, cluster: Cluster) -> None:
