@@ -123,7 +123,7 @@ def navigation(request: PageRequest) -> Navigation:
     match = request.resolver_match
     current = match.url_name or "" if match else ""
     every = tuple(_link(page, current) for page in SITE_PAGES)
-    # The page of webhooks tells others whom to ask: while they are on it, it is in the menu.
+    # The page of webhooks names its admins to others: while it is open, the menu has it.
     site = tuple(
         link for page, link in zip(SITE_PAGES, every, strict=True)
         if page.name not in ("grants", "webhooks") or request.actor.is_any_admin or link.is_current
