@@ -122,18 +122,19 @@ def navigation(request: PageRequest) -> Navigation:
     """Return the navigation of a page."""
     match = request.resolver_match
     current = match.url_name or "" if match else ""
+    every = tuple(_link(page, current) for page in SITE_PAGES)
+    # The page of webhooks names its admins to others: while it is open, the menu has it.
     site = tuple(
-        _link(page, current)
-        for page in SITE_PAGES
-        if page.name not in ("grants", "webhooks") or request.actor.is_any_admin
-    )
+        link for page, link in zip(SITE_PAGES, every, strict=True)
+        if page.name not in ("grants", "webhooks") or request.actor.is_any_admin or link.is_current
+    )  # fmt: skip
     statuses = statuses_of(request)
     clusters = tuple(_cluster_link(row, request, current) for row in statuses)
     pages = [page for cluster in clusters for page in cluster.pages]
     return Navigation(
         clusters=clusters,
         site=site,
-        section=next((link for link in (*pages, *site) if link.is_current), None),
+        section=next((link for link in (*pages, *every) if link.is_current), None),
         needing=sum(row.needs_person for row in statuses),
         firing=sum(len(row.limits) for row in statuses),
     )

@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from pydantic import AwareDatetime
 
-from controlplane.access.audit import ROUTINE
+from controlplane.access.audit import REFUSED, ROUTINE
 from controlplane.models import AuditEntry, Cluster
 from controlplane.pagination.cursors import Cursor, Number
 from controlplane.pagination.folding import Fold, fold_rows, period_of, start_of
@@ -23,6 +23,8 @@ from controlplane.pagination.pages import read_by_id
 
 PER_PAGE: Final = 50
 MACHINE: Final = ~Q(actor__in=User.objects.values("username")) | Q(action__in=ROUTINE)
+# Entries of people that changed nothing.
+_NO_CHANGE: Final = (REFUSED, "login", "login.failed", "login.locked", "login.refused", "logout")
 _COLUMNS: Final = ("actor", "action", "cluster")
 # Periods that are folded first; then twice as many, until a page is full.
 _FIRST_PERIODS: Final = 6
@@ -54,13 +56,15 @@ class AuditRow:
 class FoldedPage:
     """Rows, newest first; `next`: the cursor of the rows after them, "" after the last.
 
-    `people`: the number of people's entries of the whole time range, `machines`: of the others.
+    `people`: the number of people's entries of the whole time range, of which `changes` are
+    changes; `machines`: of the others.
     """
 
     rows: Sequence[AuditRow]
     next: str
     people: int
     machines: int
+    changes: int
 
 
 # A row by its order: moment and id, 0 for folded actions.
@@ -100,6 +104,7 @@ def folded_page(
     return FoldedPage(
         _audit_rows([row for _, row in shown], period, listing.row), cursor,
         of_people, (listing.rows.count() if total is None else total) - of_people,
+        people.exclude(action__in=_NO_CHANGE).count() if of_people else 0,
     )  # fmt: skip
 
 

@@ -13,8 +13,8 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from controlplane.models import Cluster, Query, QueryStream
-from controlplane.wire.language.tree import Kind
-from controlplane.wire.query import BadQuery, Computation, computation_of
+from controlplane.wire.language.tree import Column, Kind
+from controlplane.wire.query import SIDES, STREAM, BadQuery, Computation, computation_of
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.schema import BadSchema, StreamSchema, common_kinds
 
@@ -22,6 +22,8 @@ from controlplane.wire.schema import BadSchema, StreamSchema, common_kinds
 KEPT = 1024
 # Streams of which the schemas are looked at where a query names no stream.
 MOST_LOOKED_AT = 1_000
+# The column of a key with the stream of a record: in a query over one side, and in a join.
+_STREAMS: Final = (STREAM, *(f"{side}.{STREAM}" for side in SIDES))
 # The kind of a column of top_k.
 _LISTED: Final = "list of values with counts"
 
@@ -137,7 +139,14 @@ class OutputColumn:
 
 def output_columns(computation: Computation) -> list[OutputColumn]:
     """Return the columns of the results: the key, then the aggregates."""
-    keys = [OutputColumn(name, str(expression.kind), "key") for name, expression in computation.key]
+    keys = [OutputColumn(n, str(Kind.TEXT if is_stream(n, e) else e.kind), "key")
+            for n, e in computation.key]  # fmt: skip
     values = [OutputColumn(n, _LISTED if a.function == "top_k" else str(a.kind), "aggregate")
               for n, a in computation.aggregates]  # fmt: skip
     return keys + values
+
+
+def is_stream(name: str, expression: Any) -> bool:
+    """Return whether a column of a key is the stream, which is shown by its name."""
+    # In a join a named column may be called stream.
+    return name in _STREAMS and bool(expression == Column(name, Kind.INT))

@@ -10,12 +10,13 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from controlplane.catalog.computations import is_stream
 from controlplane.errors import Invalid
 from controlplane.formats.moments import read_moment
 from controlplane.pagination.cursors import MAX_CURSOR, Cursor
 from controlplane.pagination.pages import text_of, whole
-from controlplane.wire.language.tree import DECIMAL_SCALE, Column, Kind
-from controlplane.wire.query import SIDES, STREAM, Computation
+from controlplane.wire.language.tree import DECIMAL_SCALE, Kind
+from controlplane.wire.query import Computation
 from controlplane.wire.records.numbers import NumberText, scaled
 from controlplane.wire.results.places import START_BYTES
 
@@ -25,8 +26,6 @@ MAX_WINDOWS: Final = 1000
 DEFAULT_WINDOWS: Final = 200
 _MAX_KEY: Final = 4_000
 _MAX_MS: Final = 2**53
-# The column of a key with the stream of a record: in a query over one side, and in a join.
-_STREAMS: Final = (STREAM, *(f"{side}.{STREAM}" for side in SIDES))
 
 
 class WindowState(StrEnum):
@@ -145,12 +144,6 @@ def key_values(text: str, computation: Computation, streams: Mapping[int, str]) 
         else:
             key_values.append(_typed(name, expression.kind, value))
     return key_values
-
-
-def is_stream(name: str, expression: Any) -> bool:
-    """Return whether a column of a key is the stream, which is shown by its name."""
-    # In a join a named column may be called stream.
-    return name in _STREAMS and bool(expression == Column(name, Kind.INT))
 
 
 def _named(text: str, names: Sequence[str]) -> Sequence[Any]:

@@ -8,8 +8,9 @@ from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple
 
+from controlplane.catalog.computations import is_stream
 from controlplane.results.estimates import ResultEstimate, estimates_of
-from controlplane.results.filters import WindowState, is_stream
+from controlplane.results.filters import WindowState
 from controlplane.wire.aggregates.sampling import Sampled
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation

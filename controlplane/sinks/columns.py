@@ -14,10 +14,9 @@ from typing import Any, Final
 
 import pydantic_core
 
-from controlplane.catalog.computations import output_columns, text_of
+from controlplane.catalog.computations import is_stream, output_columns, text_of
 from controlplane.catalog.queries import computed_by, names_of_streams
 from controlplane.models import Query
-from controlplane.results.filters import is_stream
 from controlplane.results.values import moment, plain
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.results.json_values import Raised
@@ -206,10 +205,7 @@ def result_table(query: Query) -> ResultTable:
         name: names for name, expression in expressions.items() if is_stream(name, expression)
     }
     key = [
-        ResultColumn(
-            name, ValueType.TEXT if name in streams else _type_of(kinds[name]), is_key=True
-        )
-        for name in dict.fromkeys(text.key)
+        ResultColumn(name, _type_of(kinds[name]), is_key=True) for name in dict.fromkeys(text.key)
     ]
     values = [ResultColumn(name, _type_of(kinds[name])) for name in text.aggregates]
     window_ms = round(text.window_s * 1000)

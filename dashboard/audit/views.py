@@ -59,10 +59,12 @@ def verify(request: PageRequest) -> HttpResponseRedirect:
 
 def _headline(shown: ListPage, time_range: TimeRange, folded: FoldedPage | None) -> Headline:
     """Return how many changes there were, and whether the log is intact."""
-    people = shown.page.total if folded is None else folded.people
-    what = f"{counted(people, 'changes')}{'' if folded is None else ' by people'}"
-    if folded is not None and folded.machines:
-        what = f"{what}, {folded.machines:,} by programs and Weir"
+    if folded is None:
+        what = counted(shown.page.total, "entries")
+    else:
+        what = f"{counted(folded.changes, 'changes')} by people"
+        if folded.machines:
+            what = f"{what}, {folded.machines:,} by programs and Weir"
     what = f"{what}: {lowered(time_range.label)}"
     last = audit_chain.last_verification()
     if last.fault is not None:

@@ -28,8 +28,11 @@ class DrawnPoint(NamedTuple):
     note: str = ""
 
 
-def results_figure(lines: Mapping[str, Sequence[DrawnPoint]]) -> Figure:
-    """Draw the values of windows by key; an open circle marks what is not exact."""
+def results_figure(lines: Mapping[str, Sequence[DrawnPoint]], label: str = "") -> Figure:
+    """Draw the values of windows by key; an open circle marks what is not exact.
+
+    `label`: the name of the values, "" if the lines have it.
+    """
     traces = [_line(index, name, points) for index, (name, points) in enumerate(lines.items())]
     values = [value for points in lines.values() for _, value, _ in points if value is not None]
     # A prefix for what has four digits or more: "500m" for a half is not understood.
@@ -45,7 +48,7 @@ def results_figure(lines: Mapping[str, Sequence[DrawnPoint]]) -> Figure:
     return figure(
         traces,
         xaxis=axis,
-        yaxis=value_axis("", rangemode=mode, tickformat=written, automargin=True),
+        yaxis=value_axis(label, rangemode=mode, tickformat=written, automargin=True),
         margin={"l": 52, "r": 12, "t": 26, "b": 28},
         showlegend=True,
     )

@@ -44,8 +44,8 @@ def grants_headline(total: int, others: int) -> Headline:
     """Return how many grants there are; `others`: users with a role on all clusters without one."""
     why = "The highest role of a user counts; each role includes the roles before it."
     if others:
-        why = f"{counted(others, 'users')} have a role on all clusters by a group. {why}"
-    return Headline(counted(total, "grants") if total else "No role is granted yet", why)
+        why = f"{counted(others, 'users')} have a role on all clusters without a grant. {why}"
+    return Headline(counted(total, "grants") if total else "No grant yet", why)
 
 
 def webhooks_headline(rows: Sequence[Mapping[str, Any]]) -> Headline:

@@ -82,6 +82,8 @@ _LABELS: Final[Mapping[str, Mapping[str, str]]] = {
         "fair": "fair: equal parts of all queries, by weight",
     },
 }
+# Settings without effect while another one is off.
+_SWITCHES: Final = {"auto_record_runs": "auto_record", "auto_record_error": "auto_record"}
 SECTIONS: Final = (
     FormSection.of(
         Section.APPROVAL, "Automatic approval",
@@ -107,12 +109,13 @@ SETTINGS: Final = tuple(setting for section in SECTIONS for setting in section.s
 
 @dataclass(frozen=True)
 class FormSetting:
-    """A setting with its displayed value and its fault."""
+    """A setting with its displayed value and its fault; `is_idle`: it has no effect now."""
 
     setting: Setting
     value: str
     ticked: frozenset[str]
     faults: list[str]
+    is_idle: bool = False
 
     @property
     def text(self) -> str:
@@ -161,7 +164,9 @@ def _form_setting(
         else sent.get(setting.name, [])
     )
     value = texts[0] if texts else ""
-    return FormSetting(setting, value, frozenset(texts), faults.get(setting.name, []))
+    switch = _SWITCHES.get(setting.name)
+    is_idle = switch is not None and not getattr(policy, switch)
+    return FormSetting(setting, value, frozenset(texts), faults.get(setting.name, []), is_idle)
 
 
 def setting_texts(setting: Setting, value: Any) -> list[str]:

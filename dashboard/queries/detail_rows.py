@@ -68,7 +68,7 @@ def _headline(report: QueryReport) -> Headline:
     if query.state in (Query.State.ENDED, Query.State.ENDING):
         return Headline(_end(query), _kept(query), "", str(query.state))
     if query.state == Query.State.PENDING:
-        why = query.detail or "Online placement chooses its nodes within a second."
+        why = query.detail or "Online placement chooses its nodes, usually within seconds."
         return Headline("The query waits for a node.", why, "warn", "pending")
     explanation = report.explanation
     finding = explanation.finding

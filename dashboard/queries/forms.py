@@ -80,7 +80,10 @@ def usable(checked: Checked, streams: str) -> list[tuple[str, list[tuple[str, st
 
     `streams` is the form's field: while it is empty, the columns are those of any stream.
     """
-    columns = [(name, str(kind)) for name, kind in checked.usable.items()]
+    columns = [
+        (name, f"{kind}, its id in the log" if name.rpartition(".")[2] == STREAM else str(kind))
+        for name, kind in checked.usable.items()
+    ]
     sides = zip(("Columns of the left", "Columns of the right"), SIDES, strict=True)
     title = "Columns of a record" if streams.strip() else "Columns of the streams of this cluster"
     parts = [(label, [c for c in columns if c[0].startswith(f"{side}.")]) for label, side in sides]

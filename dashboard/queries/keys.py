@@ -152,7 +152,7 @@ def _points(query: Query, time_range: TimeRange) -> list[SkewPoint]:
 def _why_empty(cluster: Cluster, query: Query, report: KeyReport | None) -> str:
     """Return the code of the reason why there is nothing to show, "" if there is something."""
     reasons = {
-        "one_task": query.task_count == 1,
+        "one_task": query.task_count == 1 and query.state in LIVE_STATES,
         "redis_away": report is None,
         "": report is not None and report.sampled_at is not None and bool(report.tasks),
         "not_live": query.state not in LIVE_STATES,

@@ -167,4 +167,5 @@ def figures_of(result: StatementResult) -> dict[str, Figure]:
             lines.setdefault(names or result.names[index], []).append(point)
     chosen = sorted(lines, key=lambda name: -len(lines[name]))[:SHOWN_KEYS]
     drawn = {name: sorted(lines[name], key=lambda point: point.start) for name in chosen}
-    return {"statement": results_figure(drawn)} if drawn else {}
+    label = result.names[numbers[0]] if texts else ""
+    return {"statement": results_figure(drawn, label)} if drawn else {}

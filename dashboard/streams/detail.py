@@ -16,7 +16,7 @@ from controlplane.catalog.streams import StreamListRow, stream_by_id
 from controlplane.errors import Away
 from controlplane.models import Cluster, Stream
 from controlplane.planners.admission.cluster_forecast import cluster_forecast
-from controlplane.planners.admission.long_outlook import PERIODS_AHEAD, long_outlook_of
+from controlplane.planners.admission.long_outlook import NEEDED, PERIODS_AHEAD, long_outlook_of
 from controlplane.planners.admission.outlook import (
     HORIZON,
     StreamOutlook,
@@ -92,7 +92,7 @@ def live(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     """Return the charts of a stream as JSON: hours, the last one, and the lag.
 
-    Until there are means of five minutes, those of ten seconds are drawn.
+    Until there are enough means of five minutes, those of ten seconds are drawn.
     """
     stream = stream_by_id(cluster, pk).stream
     outlook = _near_outlook(stream)
@@ -129,6 +129,7 @@ def _report_context(report: StreamReport) -> dict[str, Any]:
         "outlook": report.outlook,
         "own_split": report.own,
         "long": long,
+        "needed_s": NEEDED.total_seconds(),
         "headline": headline(report),
         "tiles": [*tiles(report), losses.tile],
         "losses": losses,

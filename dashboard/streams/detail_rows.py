@@ -118,7 +118,9 @@ def _share_note(share: float | None, streams: int) -> str:
 def _forecast_of(report: StreamReport) -> str:
     """Return which forecast shows when the rate exceeds what is left."""
     outlook = report.long_outlook
-    if outlook is None or not outlook.peaks:
+    if outlook is None:
+        return "by the forecast of the next minutes"
+    if not outlook.peaks:
         return "by the forecast of the next hour"
     chance = outlook.peaks[0].chance
     likely = "" if chance is None else f"{numbers.percent(chance)} likely "

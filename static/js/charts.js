@@ -5,7 +5,7 @@
 import { makeAccessible } from "./chart-access.js";
 import { extendLines, moveEnds, rememberLines, resetAxis } from "./deltas.js";
 import { format, significant } from "./format.js";
-import { placeLabels, plotSize } from "./limit-labels.js";
+import { placeLabels, plotSize, withTicks } from "./limit-labels.js";
 import { isPaused } from "./range.js";
 import { LastMinute, MINUTE, Pace, SampleWindow, withGaps } from "./samples.js";
 import { themed, tokenReader } from "./theme.js";
@@ -174,7 +174,7 @@ export class ChartBoard {
     layout.annotations = [...farLimits(layout, top), ...nearLimits(figure, top, element)];
     layout.datarevision = (layout.datarevision ?? 0) + 1;
     const shapes = layout.shapes.map(({ label, ...shape }) => shape);
-    const shown = themed({ ...figure, layout: { ...layout, shapes } }, tokenReader());
+    const shown = themed({ ...figure, layout: { ...withTicks(layout, element), shapes } }, tokenReader());
     resetAxis(element);
     this.plotly.react(element, shown.data, shown.layout, shown.config).then(() => {
       rememberLines(element, samples.at(-1));

@@ -2,7 +2,7 @@
 // Those of a statement are in the page: data-figures names their element.
 
 import { makeAccessible } from "./chart-access.js";
-import { withPlacedLimits } from "./limit-labels.js";
+import { withPlacedLimits, withTicks } from "./limit-labels.js";
 import { themed } from "./theme.js";
 
 const AGAIN_MS = 2000;
@@ -32,7 +32,7 @@ function draw(host, figures) {
     const element = found ?? (host.dataset.each ? panel(host, name) : null);
     if (!element) continue;
     delete element.dataset.waiting;
-    const { data, layout, config } = themed({ ...figure, layout: withPlacedLimits(figure, element) });
+    const { data, layout, config } = themed({ ...figure, layout: withTicks(withPlacedLimits(figure, element), element) });
     window.Plotly.react(element, data, layout, config).then(() => {
       makeAccessible(element, figure.layout.meta?.finding);
       element.dispatchEvent(new CustomEvent("weir:drawn", { bubbles: true }));

@@ -5,6 +5,8 @@ const [LETTER_PX, LINE_PX] = [6.2, 17];
 // A label that covers another one is worse than one that covers any number of points.
 const OTHER = 1e6;
 const LEAST_PX = 40;
+// Of a label of time with its gap; and of an axis.
+const [TICK_PX, MOST_TICKS] = [64, 8];
 const PLACES = [
   ["left", "bottom"], ["right", "bottom"], ["center", "bottom"],
   ["left", "top"], ["right", "top"], ["center", "top"],
@@ -52,6 +54,13 @@ function frameOf({ margin, xaxis, yaxis }, element, traces) {
 /** Return the width and the height of the plot of an element, in px. */
 export function plotSize({ l = 0, r = 0, t = 0, b = 0 } = {}, { clientWidth, clientHeight }) {
   return { width: Math.max(LEAST_PX, clientWidth - l - r), height: Math.max(LEAST_PX, clientHeight - t - b) };
+}
+
+/** Return a layout whose axis of time has no more ticks than there is room for their labels. */
+export function withTicks(layout, element) {
+  if (!layout.xaxis?.nticks) return layout;
+  const room = Math.floor(plotSize(layout.margin, element).width / TICK_PX);
+  return { ...layout, xaxis: { ...layout.xaxis, nticks: Math.max(2, Math.min(MOST_TICKS, room)) } };
 }
 
 function ends(values) {

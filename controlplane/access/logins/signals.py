@@ -84,6 +84,10 @@ def _logged_out(sender: Any, request: HttpRequest, user: User | None, **_: Any) 
 def _user_saved(
     sender: Any, instance: User, created: bool, update_fields: Iterable[str] | None, **_: Any
 ) -> None:
+    # The admin site records what it adds. Other new users have no role before an entry grants one.
+    if created and instance.is_superuser and not hasattr(instance, "changed_by"):
+        subject, after = f"user {instance.get_username()}", {"is_superuser": True}
+        audit.record(Automatic("weir"), "user.add", subject, after=after)
     if created or (update_fields and _WITHOUT_EFFECT.issuperset(update_fields)):
         return
     login_sessions.end_replaced(instance)

@@ -70,7 +70,7 @@ COLUMNS: Final = (
     _cost("processor_percent", "estimated processor time", "processor", "Processor time",
           "% of one processor", note="estimated", explained_by="Processor time of a query",
           place=7),
-    _cost("state_bytes", "state of its tasks", "bytes", "State", "bytes"),
+    _cost("state_bytes", "state of its tasks", "bytes", "State size", "bytes"),
     _cost("shared_with", "others with the same computation on a node of it", "shared",
           "Shared with", "queries"),
     _column("measured_at", "time of these measurements, null before the first"),

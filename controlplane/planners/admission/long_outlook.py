@@ -37,8 +37,10 @@ AHEAD: Final = 12
 DRAWN: Final = 72
 # Means that a forecast takes into account: two days of five minutes, thirty days of hours.
 _KNOWN: Final = {_FIVE_MINUTES: 576, _HOUR: 720}
-# A period has at least so many means; from this length on they are hours.
+# A period, and the history of any forecast, has at least so many means of five minutes.
 _LEAST_MEANS: Final = 6
+NEEDED: Final = timedelta(seconds=_LEAST_MEANS * _FIVE_MINUTES)
+# From this length on, the means of a period are hours.
 _LONG: Final = timedelta(hours=4)
 # The part of a history that may be missing.
 _MISSING: Final = 0.1
@@ -101,7 +103,7 @@ class _Means:
 
 
 def long_outlook_of(stream: Stream, outlook: StreamOutlook | None) -> LongOutlook | None:
-    """Return the outlook of the next periods, None before the first mean of five minutes.
+    """Return the outlook of the next periods, None until means of `NEEDED` are known.
 
     `outlook`: of the next two minutes; it has what the other streams leave.
     """
@@ -150,13 +152,13 @@ class _Computed:
 def _computed(
     stream: Stream, created_at: datetime, newest: datetime, known_s: float | None
 ) -> _Computed | None:
-    """Return the forecast of a stream, None without rates; the arguments are the key of the cache.
+    """Return the forecast, None with too few means; the arguments are the key of the cache.
 
     `newest`: the start of the newest mean of five minutes; `known_s`: the declared period, or a
     short measured one.
     """
     known, rates = _history(stream, _FIVE_MINUTES)
-    if np.isnan(rates).all():
+    if np.count_nonzero(~np.isnan(rates)) < _LEAST_MEANS:
         return None
     period_s = known_s or _measured_period_s(rates)
     means = _means(stream, known, rates, period_s)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from controlplane.results.filters import is_stream
+from controlplane.catalog.computations import is_stream
 from controlplane.results.values import ResultColumns
 from controlplane.wire.language.aggregates import Aggregate
 from controlplane.wire.language.registered import registered_aggregate

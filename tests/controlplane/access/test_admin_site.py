@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import Group, User
+from django.core.management import call_command
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
@@ -108,6 +109,14 @@ def test_a_password_is_recorded_as_set_by_the_admin(browser: Client) -> None:
     assert added.status_code == 302
     set_by = AuditEntry.objects.filter(action="password.change").values_list("actor", "object")
     assert set(set_by) == {("root", "user eve"), ("root", "user ann")}
+
+
+def test_a_superuser_of_a_command_is_recorded(db: None, redis_url: str) -> None:
+    """Once; as one whom an admin adds."""
+    call_command("createsuperuser", username="ada", email="", interactive=False)
+    entry = AuditEntry.objects.get(action="user.add")
+    assert (entry.actor, entry.object) == ("weir", "user ada")
+    assert entry.after == {"is_superuser": True}
 
 
 def test_nothing_of_users_changes_without_a_confirmation(root: User, redis_url: str) -> None:

@@ -183,7 +183,7 @@ def test_a_check_tells_the_columns_of_a_join(operator: Actor, sf: Cluster) -> No
     assert found.fields == {}
     assert found.computation is not None
     assert [(c.name, c.kind, c.role) for c in output_columns(found.computation)] == [
-        ("a.car", "int", "key"), ("b.stream", "int", "key"),
+        ("a.car", "int", "key"), ("b.stream", "text", "key"),
         ("n", "int", "aggregate"), ("faster", "int", "aggregate"),
     ]  # fmt: skip
     assert queries.checked(sf, spec(text=text(key=()), tasks=4)).fields == {}

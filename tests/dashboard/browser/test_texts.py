@@ -43,7 +43,7 @@ def test_the_form_points_at_the_place_while_one_types(operating: Page) -> None:
     assert "monospace" in page.evaluate(family)
     page.get_by_label("Where").fill("speed > 3")
     expect(page.locator("#faults-where")).to_be_empty()
-    expect(page.locator("#outcome li")).to_have_text(["stream int, key", "records int"])
+    expect(page.locator("#outcome li")).to_have_text(["stream text, key", "records int"])
 
 
 def test_a_click_on_a_column_writes_its_aggregates(operating: Page) -> None:
@@ -52,7 +52,7 @@ def test_a_click_on_a_column_writes_its_aggregates(operating: Page) -> None:
     page.get_by_title("Count, mean, minimum and maximum of speed").click()
     expect(page.locator("#key")).to_have_value("stream")
     expect(page.locator("#outcome li")).to_have_text(
-        ["stream int, key", "records int", "mean_speed float", "min_speed int", "max_speed int"]
+        ["stream text, key", "records int", "mean_speed float", "min_speed int", "max_speed int"]
     )
 
 

@@ -64,6 +64,8 @@ def test_nobody_but_admins_sees_addresses_or_forms(
         content = page(client, "/webhooks/")
         assert "Admins manage webhooks" in content
         assert "8.8.8.8" not in content
+        assert "<b>Webhooks</b>" in content, "the breadcrumb"
+        assert 'href="/webhooks/" aria-current="page"' in content
         assert 'action="/webhooks/' not in content
 
 

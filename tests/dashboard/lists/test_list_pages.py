@@ -101,13 +101,25 @@ def test_the_order_of_the_address_holds_over_all_pages(client: Client, sf: Clust
     assert [row.query.name for row in page.rows] == ["c"]
 
 
+def test_a_small_share_of_a_processor_is_not_zero(client: Client) -> None:
+    Query.objects.update(processor_percent=0.02, measured_at=timezone.now())
+    content = client.get("/clusters/sf/queries/").content.decode()
+    assert "&lt; 0.1 %" in content
+    assert "State size" in content
+
+
 def test_machine_actions_are_folded_and_unfold(operator: Actor, sf: Cluster) -> None:
     client = browser_of(made.actor("admin"))
     weir = made.actor("operator", "relay")
     for number in range(5):
         audit.record(weir, "query.submit", f"q{number}", cluster=sf)
     audit.record(operator, "policy.change", "policy", cluster=sf)
+    audit.record_refusal(operator, "GET /grants/")
     folded = client.get("/audit/").context["folded"]
+    refused = AuditEntry.objects.filter(action="access.refused").count()
+    logins = AuditEntry.objects.filter(action="login").count()
+    assert folded.changes == folded.people - refused - logins
+    assert refused == 1
     # One more is a single action of a machine: the start of the queries by the fixture.
     assert sum(row.folded.count for row in folded.rows if row.folded) == folded.machines - 1
     rows = [row.folded for row in folded.rows if row.folded and row.folded.actor == weir.name]

@@ -23,6 +23,13 @@ def test_every_setting_has_its_field() -> None:
     assert sorted(one.name for one in SETTINGS) == sorted(PolicySettings.model_fields)
 
 
+def test_settings_below_a_switch_that_is_off_have_no_effect() -> None:
+    for is_on in (False, True):
+        sections = form_sections(PolicySettings(auto_record=is_on))
+        idle = {one.setting.name for _, settings in sections for one in settings if one.is_idle}
+        assert idle == (set() if is_on else {"auto_record_runs", "auto_record_error"})
+
+
 @pytest.mark.parametrize(
     "policy",
     [

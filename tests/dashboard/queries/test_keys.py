@@ -188,6 +188,10 @@ def test_empty_pages_name_their_reason(operating: Client, split: Query, give: Gi
     assert empty_of(operating, split) == "redis_away"
     Query.objects.update(task_count=1, state="running")
     assert empty_of(operating, split) == "one_task"
+    Query.objects.update(state="ended")
+    give(nothing)
+    assert empty_of(operating, split) == "not_live"
+    assert b"Exclude from plans" not in operating.get(page_of(split)).content
 
 
 @pytest.mark.parametrize(

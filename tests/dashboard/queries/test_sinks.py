@@ -40,6 +40,9 @@ def test_an_admin_adds_a_sink_with_the_settings_of_its_kind(page: str, tmp_path:
     assert Sink.objects.get().settings == {
         "url": tmp_path.as_uri(), "secret": "", "endpoint": "", "region": "", "every_s": 60,
     }  # fmt: skip
+    mere = browser_of(actor("operator", "an-operator")).get(page).content.decode()
+    assert "needs the role admin" in mere
+    assert "settings." not in mere
     postgres = admin.get(f"{page}?kind=postgres").content.decode()
     assert "verify-full" in postgres
     for verb in ("pause", "resume", "retry", "replay"):

@@ -106,7 +106,7 @@ def test_the_check_shows_the_columns_of_the_results(operating: Client, sf: Clust
     """Also before there is a name or a stream."""
     content = checked(operating, name="", streams="")
     found = re.findall(r'<li><span class="mono">(\w+)</span> <span class="muted">([^<]*)', content)
-    expected = [("stream", "int, key"), ("car", "int, key"), ("n", "int"), ("fast", "float")]
+    expected = [("stream", "text, key"), ("car", "int, key"), ("n", "int"), ("fast", "float")]
     assert found == expected
 
 

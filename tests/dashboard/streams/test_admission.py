@@ -106,7 +106,7 @@ def test_the_chart_has_rates_interval_and_redirections(
     operating.post(page_of(stream, "redirect/"), {"split": str(1 - stream.split)})
     figure = operating.get(page_of(stream, "charts/")).json()["figures"]["rate"]
     names = [trace["name"] for trace in figure["data"]]
-    rates = ["measured", "expected", "left by the other streams"]
+    rates = ["measured", "forecast", "left by the other streams"]
     assert names == ["90 % interval, low", "90 % interval", *rates]
     expected = figure["data"][3]
     assert expected["y"][0] == pytest.approx(30.0)

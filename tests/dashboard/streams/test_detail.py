@@ -104,7 +104,8 @@ def test_three_short_periods_are_ahead_in_the_chart_of_ten_seconds(
     load(sf, now, 60.0, 70.0)
     figures = operating.get(f"/clusters/sf/streams/{stream.pk}/charts/").json()["figures"]
     traces = {trace["name"]: trace for trace in figures["rate"]["data"]}
-    assert len(traces["expected"]["x"]) == 36
+    # From the last measured rate on.
+    assert len(traces["forecast"]["x"]) == 1 + 36
     page = operating.get(f"/clusters/sf/streams/{stream.pk}/")
     assert page.context["short_period_s"] == 120
 

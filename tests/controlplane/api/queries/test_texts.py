@@ -93,7 +93,7 @@ def test_a_check_saves_nothing_and_tells_columns(script: Client, sf: Cluster) ->
     answer = post(script, f"{QUERIES}/check", {"text": TEXT, "tasks": 4}).json()
     assert answer["valid"]
     assert [(one["name"], one["kind"], one["role"]) for one in answer["columns"]] == [
-        ("stream", "int", "key"), ("car", "int", "key"),
+        ("stream", "text", "key"), ("car", "int", "key"),
         ("n", "int", "aggregate"), ("fast", "float", "aggregate"), ("last", "time", "aggregate"),
     ]  # fmt: skip
     assert not Query.objects.exists()

@@ -79,6 +79,15 @@ def test_without_a_known_period_an_hour_is_forecast(stream: Stream) -> None:
     assert row.error == pytest.approx(0.0, abs=1e-6)
 
 
+@pytest.mark.parametrize(("minutes", "is_known"), [(25, False), (30, True)])
+def test_an_hour_is_forecast_from_half_an_hour(
+    stream: Stream, minutes: int, is_known: bool
+) -> None:
+    store(stream, 10, timedelta(minutes=10), lambda _: 500.0)
+    store(stream, 300, timedelta(minutes=minutes), lambda _: 500.0)
+    assert (long_outlook_of(stream, None) is not None) is is_known
+
+
 def test_a_declared_period_needs_two_of_them(stream: Stream) -> None:
     stream.characteristics = {"period_s": 7200.0}
     store(stream, 10, timedelta(minutes=10), wave(7200))
