@@ -65,6 +65,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "dashboard.account.confirmation.ask_for_confirmation",
+    "dashboard.site.refuse_invalid_values",
 ]
 
 TEMPLATES = [

@@ -13,7 +13,6 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseNotAllowed
-from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_POST
 from django_htmx.middleware import HtmxDetails
@@ -37,7 +36,7 @@ from controlplane.clusters.audiences import (
     webhook_managers,
 )
 from controlplane.clusters.listing import visible_cluster
-from controlplane.errors import Forbidden, Invalid, NotFound
+from controlplane.errors import Forbidden, NotFound
 from controlplane.models import Cluster
 
 P = ParamSpec("P")
@@ -133,20 +132,16 @@ def _translated(request: HttpRequest) -> Iterator[None]:
 
 
 def anyone_page(view: Page[P]) -> Anyone[P]:
-    """Require a viewer of any cluster; `Forbidden` is a 403, `NotFound` a 404, `Invalid` a 422."""
+    """Require a viewer of any cluster; `Forbidden` is a 403, `NotFound` a 404."""
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         page = cast("PageRequest", request)
         page.actor = getattr(request, "actor", None) or actor_of(request)
         page.cluster, page.statuses = getattr(request, "cluster", None), None
-        try:
-            with _translated(request):
-                require_member(page.actor)
-                return view(page, *args, **kwargs)
-        except Invalid as refusal:
-            # A form shows its own faults: this is a value of the URL, or one that no form sends.
-            return render(request, "422.html", {"faults": refusal.fields}, status=422)
+        with _translated(request):
+            require_member(page.actor)
+            return view(page, *args, **kwargs)
 
     return cast("Anyone[P]", login_required(guarded))
 

@@ -1,8 +1,9 @@
 """The help page, and the pages of errors."""
 
 import sys
+from collections.abc import Callable
 from itertools import groupby
-from typing import cast
+from typing import Any, cast
 
 from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
@@ -11,7 +12,7 @@ from django.utils import timezone
 
 from controlplane.access.request_ids import request_id
 from controlplane.access.roles import OPERATOR, actor_of
-from controlplane.errors import DATABASE_AWAY_S
+from controlplane.errors import DATABASE_AWAY_S, Invalid
 from controlplane.health.disks import full_disks
 from controlplane.models import Cluster
 from dashboard.glossary import FIGURES, WORDS
@@ -47,12 +48,31 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
     return _refusal(request, "403.html", "not_allowed.html", exception, status=403)
 
 
+def refuse_invalid_values(get_response: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the middleware that answers `Invalid` by a 422 with the values that are not valid.
+
+    A form shows its own faults: these are values of the URL, or such that no form sends.
+    """
+
+    def respond(request: HttpRequest) -> Any:
+        return get_response(request)
+
+    def refuse(request: HttpRequest, error: Exception) -> HttpResponse | None:
+        if not isinstance(error, Invalid):
+            return None
+        return _refusal(request, "422.html", "not_valid.html", error, status=422)
+
+    respond.process_exception = refuse  # type: ignore[attr-defined]
+    return respond
+
+
 def _refusal(
     request: HttpRequest, short: str, framed: str, exception: Exception, status: int
 ) -> HttpResponse:
     """Render a refusal with its reason: an address that leads to no page has none."""
     reason = next(iter(exception.args), "")
-    context = {"reason": reason if isinstance(reason, str) else ""}
+    text = reason if isinstance(reason, str) else ""
+    context = {"reason": text, "faults": getattr(exception, "fields", {})}
     page = _framed(request)
     if page is None:
         return render(request, short, context, status=status)

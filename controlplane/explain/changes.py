@@ -137,7 +137,7 @@ def _targets(op: Mapping[str, Any]) -> set[int]:
 
 def _other(kind: ChangeKind, op: Mapping[str, Any], common: Mapping[str, Any]) -> NearbyChange:
     if kind is ChangeKind.CAPACITY:
-        return NearbyChange(kind, after=op.get("capacity"), **common)
+        return NearbyChange(kind, after=op.get("capacity"), unit=ValueUnit.DELIVERY_RATE, **common)
     if kind is ChangeKind.ACTIVITY:
         return NearbyChange(
             kind, after=float(bool(op.get("active"))), unit=ValueUnit.COUNT, **common

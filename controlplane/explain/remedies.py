@@ -8,6 +8,7 @@ from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import PredictedEffect, Remedy, RemedyReason
 from controlplane.models import Cluster, Proposal, Task
+from controlplane.numbers import counted
 from controlplane.planning import measures
 from controlplane.planning.adapters import adapters, improved_by, measures_of
 from controlplane.planning.sources import planner_title
@@ -64,10 +65,13 @@ def waiting_plans(cluster: Cluster, kind: str, number: int | None) -> list[Remed
         count = len(row.actions) if number is None else _touching(row.actions, kind, number)
         if not count:
             continue
+        extent = counted(len(row.actions), "actions")
+        if count < len(row.actions):
+            extent = f"{count:,} of {extent} involve {kind} {number}"
         result.append(
             Remedy(
                 row.planner, _title(row.planner), RemedyReason.WAITING, proposal=row.pk,
-                ready_at=row.requested_at, actions=count, effects=_effects(row),
+                ready_at=row.requested_at, actions=count, extent=extent, effects=_effects(row),
             )
         )  # fmt: skip
     return result

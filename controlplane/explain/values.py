@@ -11,7 +11,7 @@ from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.change import NearbyChange
 from controlplane.explain.subjects import ExplanationSubject, SubjectKind
 from controlplane.explain.units import ValueUnit, pair, quantity
-from controlplane.numbers import compact, counted, raised
+from controlplane.numbers import compact, raised
 from controlplane.policies.grades import Grade
 
 
@@ -274,8 +274,9 @@ class Remedy:
     """A plan that would end what is explained: a waiting proposal, or a planner to request.
 
     `planner`: its name, with `parameters` of the request; `title`: the effect of its plans.
-    `proposal`: the id of a waiting proposal; `actions`: those that touch the subject. `effects`:
-    predicted by the plan, none before it is computed. `is_best`: the first one to consider.
+    `proposal`: the id of a waiting proposal; `actions`: those that touch the subject; `extent`: of
+    how many, in words. `effects`: predicted by the plan, none before it is computed. `is_best`: the
+    first one to consider.
     """
 
     planner: str
@@ -285,6 +286,7 @@ class Remedy:
     proposal: int | None = None
     ready_at: datetime | None = None
     actions: int = 0
+    extent: str = ""
     effects: Sequence[PredictedEffect] = ()
     is_best: bool = False
 
@@ -292,7 +294,7 @@ class Remedy:
     def heading(self) -> str:
         """Return what a person can do: review the proposal, or request a plan."""
         if self.proposal is not None:
-            return f"Proposal {self.proposal}: {self.title}, {counted(self.actions, 'actions')}"
+            return f"Proposal {self.proposal}: {self.title}, {self.extent}"
         if self.reason is RemedyReason.ALL_FULL:
             return "Drop a part of the input: a shedding plan"
         return f"Request a plan: {self.title}"

@@ -87,7 +87,7 @@ def alert_row(alert: Alert, now: datetime) -> AlertRow:
         title=_title(alert),
         since=clock(alert.since, now),
         checked=f"{alert.evaluated_at:%H:%M:%S}" if alert.evaluated_at else "",
-        held=numbers.duration((alert.cleared_at or now) - alert.since),
+        held=numbers.duration((alert.within_since or alert.cleared_at or now) - alert.since),
         handled=_handled(alert, status, now),
         subject=_subject(alert),
         explain=explain_address(alert),

@@ -71,6 +71,8 @@ def explanation_row(cluster: Cluster, explanation: Explanation) -> dict[str, Any
         "chip": _CHIPS[Grade(finding.grade)],
         "setting": _setting(cluster, explanation),
         "since": _since(explanation),
+        # The node whose facts and changes the explanation of another subject has.
+        "node": "" if subject.kind is SubjectKind.NODE else finding.node_name,
         "facts": [
             (_FACTS[fact.name], fact) for fact in explanation.facts if fact.value is not None
         ],

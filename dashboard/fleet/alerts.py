@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import wraps
 from typing import Any, Final
 
+from django.db.models import QuerySet
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -20,7 +21,7 @@ from controlplane.alerts.readings import cluster_readings
 from controlplane.alerts.states import SUBJECTS, AlertStatus, title_of
 from controlplane.errors import Conflict, Invalid
 from controlplane.explain import Explanation, explain, parse_subject
-from controlplane.models import Alert, AuditEntry, Cluster
+from controlplane.models import Alert, AuditEntry, Cluster, Execution
 from dashboard.clusters.alert_rows import ORDER, AlertRow, alert_headline, alert_row
 from dashboard.dialog_forms import faults_by_field
 from dashboard.fleet.measure_plot import alert_plot
@@ -72,6 +73,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
         "alert": alert,
         "plot": alert_plot(alert, f"worst {row.worst}, limit {row.worst_limit}"),
         "entries": _entries(alert),
+        "executions": _executions(alert),
         "operated": {cluster.pk} if request.actor.is_operator else set(),
     }
     return render_list(request, "alert.html", "_alert_live.html", context)
@@ -101,6 +103,13 @@ def _entries(alert: Alert) -> list[AuditEntry]:
         at__lte=end,
     )
     return list(rows.order_by("at", "pk")[:_SHOWN_ENTRIES])
+
+
+def _executions(alert: Alert) -> QuerySet[Execution]:
+    """Return the executions of proposals that finished during an alert, the oldest first."""
+    during = (alert.since, alert.cleared_at or timezone.now())
+    rows = Execution.objects.filter(cluster=alert.cluster, finished_at__range=during)
+    return rows.order_by("finished_at")[:_SHOWN_ENTRIES]
 
 
 def _alert_change(change: Callable[..., str]) -> Callable[..., HttpResponseBase]:

@@ -219,9 +219,9 @@ MEASURES: Final = (
     ),
     Term(
         "rate",
-        "The records of a stream or key per second; of a stream, a mean of the last 10 s, or of an "
-        "hour.",
-        ("Rate", "Rate now", "Mean of 1 h", "Declared rate", "Records/s"),
+        "The records of a stream or key per second; of a stream, a mean of the last 10 s, or of up "
+        "to an hour.",
+        ("Rate", "Rate now", "Mean of up to 1 h", "Declared rate", "Records/s"),
     ),
     Term(
         "share of a split node",

@@ -62,6 +62,9 @@ def decision_row(row: Decision) -> DecisionRow:
     limit = figure_text(row.limit, row.unit) if row.unit or row.number is not None else ""
     if row.code in _GAINS and number:
         number, limit = f"gain {number}", f"at least {limit}" if limit else ""
+    elif row.limit is None:
+        # There is nothing to measure, for the reason in the text.
+        number = ""
     elif row.number == row.limit == 0:
         number, limit = "none", ""
     elif limit:

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from controlplane import numbers
 from controlplane.explain import ExplanationSubject, SubjectKind, explain
+from controlplane.planners.admission.problem import NO_CAPACITY
 from controlplane.planners.admission.stream_report import StreamReport
 from dashboard.frame.headline import Headline
 from dashboard.frame.tile import Tile
@@ -43,8 +44,7 @@ def _forecast(report: StreamReport) -> Headline:
         return Headline(
             f"{numbers.compact(report.stream.rate or 0.0)} records/s arrive,"
             f" read by {numbers.counted(report.reader_count, 'queries')}.",
-            f"Whether split node {split} can read more is not known: a busy minute shows its"
-            " capacity, or declare it under Split nodes.",
+            f"{NO_CAPACITY}.",
             "",
             "capacity unknown",
         )

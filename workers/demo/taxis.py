@@ -12,14 +12,14 @@ from workers.demo.recording import NO_SPEED, REPORT, SPAN_MS, START_MS, Recordin
 MOST_STREAMS: Final = 4
 EXPONENT: Final = 1.0
 SEED: Final = 20_080_524
-# What every query of the taxis computes: the numbers of one minute by tile; speeds are in cm/s.
+# What every query of the taxis computes: the numbers of one minute by tile.
 TEXT: Final = {
     "key": ["stream"],
     "aggregates": {
         "records": "count(*)",
-        "mean_speed": "mean(speed)",
-        "lowest_speed": "min(speed)",
-        "highest_speed": "max(speed)",
+        "mean_speed_cm_s": "mean(speed)",
+        "lowest_speed_cm_s": "min(speed)",
+        "highest_speed_cm_s": "max(speed)",
     },
     "window_s": 60.0,
 }

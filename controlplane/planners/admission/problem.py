@@ -32,8 +32,8 @@ from controlplane.wire.routing.cluster_actions import AssignPartition, AssignStr
 from controlplane.wire.routing.split_assignment import SourcePartition, SplitAssignment
 
 NO_CAPACITY: Final = (
-    "The capacity of the split nodes is neither declared nor measured: declare it, or wait until"
-    " records arrive"
+    "The capacity of the split nodes is neither declared nor measured: a busy minute shows"
+    " it, or declare it under Split nodes"
 )
 
 # Partitions of a stream that plans redirect one by one: those of a stream with more stay in

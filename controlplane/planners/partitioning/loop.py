@@ -29,7 +29,7 @@ def skew_reading(observed: ClusterObservation, skews: Sequence[QuerySkew]) -> Lo
     limit = observed.policy.watch_skew
     if not skews:
         if not observed.split_queries:
-            return LoopReading(0.0, limit, "No query with several tasks is running")
+            return LoopReading(0.0, None, "No query with several tasks is running")
         return LoopReading(None, limit, "No keys were sampled in the last minute")
     worst = max(skews, key=lambda skew: skew.imbalance)
     text = f"Skew of {worst.name} {percent(worst.imbalance)}, limit {percent(limit)}"

@@ -19,8 +19,9 @@ def replication_reading(observed: ClusterObservation) -> LoopReading:
         return LoopReading(None, None, "What placement can reach is not computed yet")
     limit = measure_limits(observed.policy, reachable)[REPLICATION_FACTOR.name]
     text = (
-        f"Replication factor {measured:.2f}, limit {limit:.2f}: "
-        f"{percent(observed.policy.watch_replication)} above the best reachable"
+        f"Replication factor {measured:.2f}, limit {limit:.2f} "
+        f"({percent(observed.policy.watch_replication)} above the best reachable "
+        f"{max(1.0, reachable.replication_factor):.2f})"
     )
     return above(measured, limit, observed.policy.dead_band, text, RATIO)
 

@@ -112,7 +112,7 @@ def ladder_reading(policy: PolicySettings, ladder: ObservedLadder | None) -> Loo
     """Return the reading of a ladder: stale for long enough is above the limit."""
     limit = policy.shedding_drift
     if ladder is None:
-        return LoopReading(0.0, limit, "No shedding plan is enabled")
+        return LoopReading(0.0, None, "No shedding plan is enabled")
     number, reasons = ladder.drift.largest, ladder.reasons(limit)
     if not reasons:
         text = f"The enabled shedding plan is up to date: changes of at most {percent(number)}"

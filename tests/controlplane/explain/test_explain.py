@@ -11,6 +11,7 @@ from controlplane.alerts.measures import AlertMeasure
 from controlplane.errors import Invalid, NotFound
 from controlplane.explain import Cause, CauseCode, explain, likely_causes, parse_subject
 from controlplane.explain.change import ChangeKind
+from controlplane.explain.remedies import waiting_plans
 from controlplane.explain.values import RemedyReason
 from controlplane.models import Cluster, Decision, Node, Query, RoutingVersion, SeriesPeriod, Task
 from controlplane.policies.grades import Grade
@@ -18,6 +19,7 @@ from controlplane.proposals import requests
 from controlplane.topology import nodes
 from tests.support.alerting import firing
 from tests.support.cluster import placed, placed_split, stream_id
+from tests.support.execution import execution_row
 from tests.support.explaining import OverTime, record_past, steps
 from tests.support.key_samples import sampled
 from tests.support.watching import reachable
@@ -105,6 +107,7 @@ def test_a_lowered_capacity_is_the_cause_of_a_slow_node(
     found = explain(sf, parse_subject("measure:latency_p95"), later)
     assert found.cause == cause
     (change,) = [row for row in found.changes if row.kind is ChangeKind.CAPACITY]
+    assert change.text == f"Capacity set from 500 to 120 deliveries/s by {operator.name}."
     assert (change.before, change.after) == (500, 120)
     found = explain(sf, parse_subject(f"node:{node.index}"), later)
     assert found.finding.since == change.time, "not before the limit was lowered"
@@ -211,6 +214,17 @@ def sample_hot_key(
     sf.refresh_from_db()
     total = float(sum(keys.values()))
     sampled(query, now, keys, records_per_s=total, streams=dict.fromkeys(keys, stream))
+
+
+def test_a_waiting_plan_states_how_many_of_its_actions_involve_the_node(sf: Cluster) -> None:
+    proposal = execution_row(sf).proposal
+    proposal.state, proposal.actions = "ready", [[1, 0, 0, 1], [2, 0, 2, 1]]
+    proposal.save()
+    headings = [plan.heading for node in (0, 1) for plan in waiting_plans(sf, "node", node)]
+    assert [heading.split(", ")[1] for heading in headings] == [
+        "1 of 2 actions involve node 0", "2 actions",
+    ]  # fmt: skip
+    assert not waiting_plans(sf, "node", 3)
 
 
 def test_a_plan_that_moved_queries_is_the_cause(

@@ -56,7 +56,12 @@ def test_the_panel_names_cause_streams_changes_and_plans(
     past = operating.get(earlier, headers=HTMX)
     assert "hx-trigger" not in past.content.decode()
     for wrong in ("subject=x", f"subject={row['earlier']}&colour=red"):
-        assert operating.get(f"{reverse('explain', args=['sf'])}?{wrong}").status_code == 422
+        refused = operating.get(f"{reverse('explain', args=['sf'])}?{wrong}")
+        assert refused.status_code == 422
+        assert 'id="menu"' in refused.content.decode()
+    assert "of this node" not in text, "its title is the node"
+    measure = f"{reverse('explain', args=['sf'])}?subject=measure:imbalance"
+    assert f"<h3>node {node} <" in operating.get(measure, headers=HTMX).content.decode()
 
 
 def test_a_click_requests_the_plan(

@@ -8,10 +8,11 @@ from django.utils import timezone
 
 from controlplane.alerts import actions
 from controlplane.alerts.states import AlertStatus, status_of
-from controlplane.models import Alert
+from controlplane.models import Alert, Execution
 from dashboard.clusters.alert_rows import explain_address
 from tests.support.alerting import firing, fleet_cluster
 from tests.support.cluster import actor
+from tests.support.execution import execution_row
 
 pytestmark = [pytest.mark.django_db, pytest.mark.nightly("pages")]
 
@@ -70,6 +71,23 @@ def test_a_refused_silence_returns_the_form_with_its_values(
     assert field in answer.context["errors"]
     assert answer.context["values"]["reason"] == values["reason"]
     assert state(alert) is AlertStatus.FIRING
+
+
+def test_the_history_has_the_end_of_the_excess_and_the_plans_during_it(
+    viewing: Client, alert: Alert
+) -> None:
+    execution = execution_row(alert.cluster)
+    path = f"/proposals/{execution.proposal_id}/"
+    assert path not in viewing.get(address(alert)).content.decode(), "not finished"
+    minute = timedelta(minutes=1)
+    Execution.objects.update(finished_at=alert.since + 4 * minute)
+    Alert.objects.update(within_since=alert.since + 5 * minute)
+    page = viewing.get(address(alert))
+    assert "held 5 min" in page.context["headline"].what
+    history = page.content.decode()
+    assert history.index(path) < history.index("Back within the limit")
+    Execution.objects.update(finished_at=alert.since - minute)
+    assert path not in viewing.get(address(alert)).content.decode(), "before the alert"
 
 
 def test_an_alert_that_has_been_cleared_is_not_changed(operating: Client, alert: Alert) -> None:

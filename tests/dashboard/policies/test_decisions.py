@@ -1,6 +1,7 @@
 """The headline of the page of decisions."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -12,10 +13,17 @@ pytestmark = pytest.mark.nightly("pages")
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 
 
-def row(loop: str, code: str, text: str = "why") -> DecisionRow:
+def row(loop: str, code: str, text: str = "why", **values: Any) -> DecisionRow:
     return decision_row(
-        Decision(loop=loop, code=code, text=text, count=1, first_at=NOW, last_at=NOW)
+        Decision(loop=loop, code=code, text=text, count=1, first_at=NOW, last_at=NOW, **values)
     )
+
+
+def test_what_cannot_be_measured_has_no_number() -> None:
+    nothing = row("skew", "within", number=0.0, unit="share")
+    assert (nothing.number, nothing.limit, nothing.is_quiet) == ("", "", True)
+    low = row("skew", "within", number=0.0, limit=0.2, unit="share")
+    assert (low.number, low.limit) == ("0 %", "limit 20 %")
 
 
 @pytest.mark.parametrize(

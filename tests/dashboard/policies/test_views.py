@@ -24,7 +24,7 @@ from dashboard.policies.forms import SECTIONS, form_sections
 from tests.dashboard.conftest import browser_of
 from tests.dashboard.views.test_verbs import said
 from tests.support.cluster import actor
-from tests.support.watching import measured
+from tests.support.watching import measured, reachable
 
 PAGE = "/clusters/sf/policy/"
 CHANGE = f"{PAGE}change/"
@@ -56,6 +56,17 @@ def test_the_summary_says_what_applies_by_itself(viewing: Client, sf: Cluster) -
     assert '<th scope="row">Imbalance above</th><td class="wrap">20 %</td>' in content
     assert 'name="watch_imbalance"' not in content
     assert "blackout-new" not in content
+
+
+def test_best_values_of_one_plan_are_not_shown_as_the_best_of_each(
+    viewing: Client, sf: Cluster
+) -> None:
+    reachable(sf, 1.5, imbalance=0.16)
+    content = viewing.get(PAGE).content.decode()
+    assert content.count("best reachable 1.") == 1
+    assert "best reachable 16 %" not in content, "that of the plan of the least replication factor"
+    reachable(sf, 1.5, imbalance=0.35)
+    assert "best reachable 35 %" in viewing.get(PAGE).content.decode(), "it cannot be met"
 
 
 def test_an_admin_changes_it(ruling: Client, sf: Cluster) -> None:

@@ -70,7 +70,10 @@ def test_a_stream_is_redirected_by_its_page(operating: Client, stream: Stream) -
 
 
 def test_the_capacity_of_split_nodes_is_declared(operating: Client, sf: Cluster) -> None:
+    rows = "/clusters/sf/streams/split-nodes/"
+    assert "Expected in the next" not in operating.get(rows).content.decode()
     operating.post("/clusters/sf/streams/split-capacity/", {"capacity": "2,500", "emulated": "1"})
+    assert "Expected in the next" in operating.get(rows).content.decode()
     sf.refresh_from_db()
     assert (sf.split_capacity, sf.split_emulated) == (2500.0, True)
     rows = operating.get("/clusters/sf/streams/split-nodes/").context["split_nodes"]

@@ -15,7 +15,7 @@ def read(*, skews: Sequence[QuerySkew] = (), **changed: Any) -> LoopReading:
 
 
 def test_the_most_skewed_query_counts() -> None:
-    assert read().calm == "within"
+    assert (read().calm, read().limit) == ("within", None)
     assert read(split_queries=2).number is None
     skews = [QuerySkew(1, "q", 0.1), QuerySkew(2, "r", 0.25)]
     found = read(split_queries=2, skews=skews)

@@ -125,6 +125,7 @@ def test_the_loop_compares_with_the_limit(sf: Cluster) -> None:
     assert reading.number == pytest.approx(1.9)
     assert reading.trouble
     assert reading.limit == pytest.approx(1.8)
+    assert reading.text.endswith("1.90, limit 1.80 (20 % above the best reachable 1.50)")
     split = looked(samples=samples, reachable=row, split_queries=3)
     assert replication_reading(split).number == pytest.approx(1.9), "all deliveries count"
     assert replication_reading(looked()).number is None, "not computed yet"

@@ -189,7 +189,7 @@ def test_single_queries_make_no_ladder_stale() -> None:
 
 def test_without_an_armed_ladder_there_is_nothing_to_compute() -> None:
     reading = ladder_reading(PolicySettings(), None)
-    assert (reading.trouble, reading.near, reading.number) == (False, False, 0.0)
+    assert (reading.trouble, reading.near, reading.limit) == (False, False, None)
 
 
 def test_a_full_cluster_without_a_ladder_is_given_one(
