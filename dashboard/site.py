@@ -71,8 +71,8 @@ def _refusal(
 ) -> HttpResponse:
     """Render a refusal with its reason: an address that leads to no page has none."""
     reason = next(iter(exception.args), "")
-    context = {"reason": reason if isinstance(reason, str) else ""}
-    context["faults"] = getattr(exception, "fields", {})
+    faults = getattr(exception, "fields", {})
+    context = {"reason": reason if isinstance(reason, str) else "", "faults": faults}
     page = _framed(request)
     if page is None:
         return render(request, short, context, status=status)
