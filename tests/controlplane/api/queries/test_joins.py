@@ -78,7 +78,7 @@ def test_a_check_tells_the_columns_to_use_and_those_of_the_results(
     answer = post(script, f"{QUERIES}/check", {"text": TEXT, "tasks": 4}).json()
     assert answer["valid"]
     assert [(one["name"], one["kind"], one["role"]) for one in answer["columns"]] == [
-        ("a.car", "int", "key"), ("b.stream", "int", "key"),
+        ("a.car", "int", "key"), ("b.stream", "text", "key"),
         ("n", "int", "aggregate"), ("faster", "float", "aggregate"),
     ]  # fmt: skip
     assert answer["usable"]["a.ts"] == answer["usable"]["b.ts"] == "time"
