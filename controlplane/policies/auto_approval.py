@@ -161,7 +161,7 @@ def _record(proposal: Proposal, policy: PolicySettings, moment: datetime) -> Pol
     if record.runs < policy.auto_record_runs:
         text = f"{record.runs} of its plans were executed, {policy.auto_record_runs} are required"
         return _decision("record", text, record.runs, policy.auto_record_runs)
-    error, limit = record.median_error, policy.auto_record_error
+    error, limit = record.largest_error, policy.auto_record_error
     if error is None or error > limit:
         off = "an unknown share" if error is None else percent(error)
         return _decision(

@@ -17,8 +17,9 @@ from controlplane.pagination.listing import NO_FILTERS, Filters, Listing
 from controlplane.planning.measures import SKEW, SPLIT_OVERLOAD
 from controlplane.policies.assessment import DROPPED, LATENCY
 
-# The effects that planners predict. State moved and pause are costs, calibrated apart.
+# The effects that planners predict. State moved and pause are costs; a pause depends on batches.
 EFFECTS: Final = ("imbalance", "fullest", "replication_factor")
+COST: Final = ("bytes",)
 # 0.05 is the default of the smallest gain that a policy requires.
 FLOORS: Final = {
     "imbalance": 0.05,
@@ -44,11 +45,19 @@ class Record:
 
     `runs`: the number of executed plans that count, at most the newest 50; `median_error`: the
     median of their errors, None without runs. The error of a plan is the mean of its errors in
-    imbalance, load of the fullest node and replication factor.
+    imbalance, load of the fullest node and replication factor. `cost_error`: that of the bytes of
+    state that moved.
     """
 
     runs: int
     median_error: float | None
+    cost_error: float | None = None
+
+    @property
+    def largest_error(self) -> float | None:
+        """Return the larger error of effects and cost, which automatic approval compares with its limit."""
+        errors = (self.median_error, self.cost_error)
+        return max((error for error in errors if error is not None), default=None)
 
 
 @dataclass(frozen=True)
@@ -76,8 +85,8 @@ def error_of(figure: str, predicted: float, measured: float) -> float:
 def record_of(cluster: Cluster, planner: str) -> Record:
     """Return the record of a planner on a cluster, over all of its algorithms."""
     rows = _tried(cluster).filter(planner=planner)
-    errors = _run_errors(rows)
-    return Record(len(errors), median(errors) if errors else None)
+    errors, costs = _run_errors(rows), _run_errors(rows, COST)
+    return Record(len(errors), median(errors) if errors else None, median(costs) if costs else None)
 
 
 def median_error(entries: QuerySet[LedgerEntry]) -> float | None:
@@ -86,15 +95,17 @@ def median_error(entries: QuerySet[LedgerEntry]) -> float | None:
     return median(errors) if errors else None
 
 
-def _run_errors(entries: QuerySet[LedgerEntry]) -> list[float]:
+def _run_errors(entries: QuerySet[LedgerEntry], figures: Sequence[str] = EFFECTS) -> list[float]:
     values = entries.order_by("-at", "-id").values_list("approved", "measured")[:RECENT]
-    return [error for pair in values if (error := _run_error(*pair)) is not None]
+    return [error for pair in values if (error := _run_error(*pair, figures)) is not None]
 
 
-def _run_error(approved: Mapping[str, Any], measured: Mapping[str, Any]) -> float | None:
+def _run_error(
+    approved: Mapping[str, Any], measured: Mapping[str, Any], figures: Sequence[str]
+) -> float | None:
     errors = [
         error_of(figure, approved[figure], measured[figure])
-        for figure in EFFECTS
+        for figure in figures
         if figure in approved and figure in measured
     ]
     return fmean(errors) if errors else None

@@ -107,11 +107,11 @@ def _tile(row: Mapping[str, Any]) -> Tile:
 def _record(cluster: Cluster, planner: str, policy: PolicySettings) -> dict[str, Any]:
     """Return the record of a planner, and whether auto-approval follows it."""
     record, limit = record_of(cluster, planner), policy.auto_record_error
-    error = record.median_error
+    error = record.largest_error
     return {
         "planner": planner,
         "record": record,
-        "error": percent(error),
+        "error": percent(record.median_error),
         "limit": limit,
         "runs": policy.auto_record_runs,
         "is_used": policy.auto_record,

@@ -51,6 +51,7 @@ def test_a_record_is_the_median_of_what_each_run_was_off_by(sf: Cluster) -> None
     record = record_of(sf, "placement")
     assert record.runs == 3
     assert record.median_error == pytest.approx(0.1)
+    assert record.largest_error == record.cost_error == pytest.approx(9e9 / 1e6 - 1)
     other = Cluster.objects.create(slug="other", name="Other", slots=1)
     assert record_of(other, "placement").runs == 0
 
