@@ -55,7 +55,7 @@ class Record:
 
     @property
     def largest_error(self) -> float | None:
-        """Return the larger error of effects and cost, which automatic approval compares with its limit."""
+        """Return the larger one, which automatic approval compares with its limit."""
         errors = (self.median_error, self.cost_error)
         return max((error for error in errors if error is not None), default=None)
 
