@@ -162,6 +162,14 @@ def nothing_waits_in_transactions() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def usual_umask() -> Iterator[None]:
+    """Give new files the usual permissions: commands that tests run here restrict those."""
+    umask = os.umask(0o022)
+    yield
+    os.umask(umask)
+
+
+@pytest.fixture(autouse=True)
 def nothing_kept_of_clusters() -> None:
     """Let each test compute what processes keep by a cluster's id and time of creation.
 

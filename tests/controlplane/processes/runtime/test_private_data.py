@@ -70,10 +70,11 @@ def test_other_users_lose_their_permissions_on_an_existing_data_directory(tmp_pa
     outside.write_text("")
     outside.chmod(0o644)
     data = tmp_path / "data"
-    (data / "checkpoints" / "sf").mkdir(parents=True, mode=0o755)
+    (data / "checkpoints" / "sf").mkdir(parents=True)
     file, tool, link = data / "checkpoints" / "sf" / "0", data / "java", data / "link"
-    for path, mode in ((file, 0o644), (tool, 0o755)):
-        path.write_text("")
+    file.write_text("")
+    tool.write_text("")
+    for path, mode in ((data, 0o755), (file.parent, 0o755), (file, 0o644), (tool, 0o755)):
         path.chmod(mode)
     link.symlink_to(outside)
     restrict(data)
