@@ -8,6 +8,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.errors import Invalid, NotFound
 from controlplane.models import AuditEntry, Cluster, Exclusion
+from controlplane.policies import exclusions
 from controlplane.policies.exclusions import (
     add_exclusion,
     live_exclusions,
@@ -82,10 +83,16 @@ def test_what_makes_no_exclusion_is_refused(
     assert list(refused.value.fields) == [field]
 
 
-def test_it_is_lifted_once(operator: Actor, sf: Cluster) -> None:
+def test_it_is_lifted_once(operator: Actor, sf: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(exclusions, "announce", lambda _, event: shown.append(event["text"]))
     until = timezone.now() + HOUR
     row = add_exclusion(operator, sf, "node", "node 1", "x", until)
     remove_exclusion(operator, sf, row.pk, "done")
+    assert shown == [
+        f"{operator.name} excluded node node 1",
+        f"{operator.name} lifted the exclusion of node node 1",
+    ]
     with pytest.raises(NotFound):
         remove_exclusion(operator, sf, row.pk)
 

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from controlplane.models import Cluster, Proposal
 from controlplane.planning.computation import Computed
 from controlplane.policies.gate import LIMITS, GateCode, Judgement, NextStep, PlanGate
+from controlplane.policies.settings import settings_of
 
 BEFORE = {
     "imbalance": 0.19, "replication_factor": 2.1, "traffic": 160.0, "fullest": 0.9, "stranded": 0,
@@ -74,7 +76,7 @@ def test_a_plan_without_actions_is_none() -> None:
     [
         ({}, NextStep.EXPLAIN, None),
         ({"replication_factor": 3.0}, NextStep.NOTHING, None),
-        ({"fullest": 0.8}, NextStep.CAPACITY, 20.0),
+        ({"fullest": 0.75}, NextStep.CAPACITY, 33.333),
     ],
 )
 def test_a_refusal_has_the_reachable_values_and_the_next_step(
@@ -86,6 +88,28 @@ def test_a_refusal_has_the_reachable_values_and_the_next_step(
     aim = judgement.changes[0]
     assert (aim.measure, aim.before, aim.after, aim.limit) == ("traffic", 160.0, 160.0, None)
     assert Judgement.from_json(judgement.to_json()) == judgement
+
+
+@pytest.mark.parametrize(("after", "left"), [(0.25, []), (0.26, ["imbalance"])])
+def test_a_fifth_of_what_exceeds_a_limit_may_be_left(after: float, left: list[str]) -> None:
+    """What a plan was to end, it still ends while loads grow a little; here of 0.25 above 0.2."""
+    promised, present = ({"imbalance": 0.5}, {"imbalance": 0.1}), {"imbalance": 0.45}
+    gate = PlanGate("placement", (), {"imbalance": 0.2})
+    assert gate.left(promised, (present, {"imbalance": after})) == left
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("origin", "aims", "least"),
+    [("watch", ["imbalance"], 0.3), ("watch", [], 0.005), ("operator", ["imbalance"], 0.005)],
+)
+def test_a_monitors_plan_gains_what_would_approve_it(
+    sf: Cluster, origin: str, aims: list[str], least: float
+) -> None:
+    proposal = Proposal(cluster=sf, planner="placement", origin=origin, aims=aims)
+    for auto_gain, dead_band in ((0.3, 0.1), (0.1, 0.3)):
+        policy = settings_of({"auto_gain": auto_gain, "dead_band": dead_band})
+        assert PlanGate.of(proposal, policy).least == least
 
 
 def test_a_planner_without_measures_is_judged_by_the_limits_alone() -> None:

@@ -15,6 +15,7 @@ from controlplane.policies.settings import PolicyFault, PolicySettings, input_of
         ("watch_replication", 0.0, -0.5),
         ("auto_from", "08:30", "25:00"),
         ("four_eyes", True, 3),
+        ("pause_ms", 86_400_000, 86_400_001),
     ],
 )
 def test_an_optional_field_has_the_bounds_of_its_setting(

@@ -11,18 +11,19 @@ from controlplane.policies.settings import settings_of
 from controlplane.proposals import staleness
 from controlplane.proposals.drift import (
     REVIEW_TIMES,
-    STORED_EVERY,
     UNSEEN,
     Drift,
     _exceeded,
     drift_of,
     observe_drift,
+    would_exceed,
 )
 from controlplane.proposals.review import Review
 from controlplane.telemetry.arrivals.catching_up import oldest_s
 from controlplane.topology.applicability import Obstacle
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
+STORED_EVERY = timedelta(seconds=5)
 SECOND, INSTANT = timedelta(seconds=1), timedelta(microseconds=1)
 POLICY = settings_of(
     {"tolerated_ended": 0.5, "tolerated_new": 1.5, "tolerated_rates": 0.2,
@@ -76,6 +77,13 @@ def test_a_drift_is_one_sentence() -> None:
     assert str(measured(ended=1)) == "1 query ended, 0 new, rates changed by 0 %"
     drift = measured(ended=2, exceeded=["a", "b"], rate_change=0.5)
     assert str(drift) == "a; b; 2 queries ended, 0 new, rates changed by 50 %"
+
+
+def test_measures_are_named_by_their_titles() -> None:
+    """One of a planner that is not installed any more has its name."""
+    assert would_exceed(["replication_factor", "of_old"]) == (
+        "the plan would exceed the limit of the replication factor and of_old"
+    )
 
 
 @pytest.fixture

@@ -1,11 +1,15 @@
 """Proposals are refused and marked as stale only if their drift has lasted."""
 
+from datetime import timedelta
+
 import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import Cluster, Node
-from controlplane.proposals.staleness import refuse_if_stale
+from controlplane.models import Cluster, Node, Proposal
+from controlplane.proposals import staleness, transitions
+from controlplane.proposals.review import Review, review
+from controlplane.proposals.staleness import refuse_if_stale, review_waiting
 from tests.support.execution import ready, scattered
 
 pytestmark = pytest.mark.django_db
@@ -21,3 +25,22 @@ def test_another_state_is_left_as_it_is(operator: Actor, sf: Cluster) -> None:
     refuse_if_stale(proposal)
     proposal.refresh_from_db()
     assert proposal.state == "rejected"
+
+
+def test_a_review_that_fails_is_logged_and_the_others_follow(
+    operator: Actor, sf: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = ready(operator, scattered(operator, sf)), ready(operator, sf)
+
+    def reviewed(proposal: Proposal) -> Review:
+        if proposal.pk == first.pk:
+            raise ArithmeticError("no number")
+        return review(proposal)
+
+    monkeypatch.setattr(staleness, "review", reviewed)
+    shown: list[str] = []
+    monkeypatch.setattr(transitions, "announce", lambda _, event, **__: shown.append(event["text"]))
+    assert review_waiting(timezone.now() + timedelta(minutes=1)) == 1
+    assert [record.args for record in caplog.records if record.exc_info] == [(first,)]
+    count = len(second.actions)
+    assert shown == [f"Proposal {second.pk}: {count} of {count} actions apply now"]

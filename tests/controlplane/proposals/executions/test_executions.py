@@ -1,12 +1,13 @@
 """Approved moves are carried out step by step, exactly once, and the way back is open."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.errors import Conflict, Invalid
+from controlplane.errors import Away, Conflict, Invalid, VersionMoved
 from controlplane.models import AuditEntry, Cluster, Execution, Node, Proposal, RoutingVersion, Step
 from controlplane.proposals import computation, decisions, requests, transitions
 from controlplane.proposals.executions import control, progression, steps
@@ -271,6 +272,63 @@ def test_a_stopped_cluster_is_waited_for(approver: Actor, cluster: Cluster) -> N
     progression.advance(proposal.pk)
     assert under_way(proposal) is not None
     assert _execution(proposal).waits == ""
+
+
+def test_a_version_of_somebody_else_is_followed_at_once(
+    approver: Actor, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proposal = ready(approver, cluster)
+    decisions.approve(approver, proposal, proposal.seal)
+    lost = [VersionMoved(2)]
+
+    def publish(*given: Any) -> Step:
+        if lost:
+            raise lost.pop()
+        return steps.publish(*given)
+
+    monkeypatch.setattr(progression, "publish", publish)
+    progression.advance(proposal.pk)
+    assert under_way(proposal) is not None
+
+
+def test_a_step_that_cannot_be_published_yet_says_why(
+    approver: Actor, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proposal = ready(approver, cluster)
+    decisions.approve(approver, proposal, proposal.seal)
+
+    def select(*_: Any) -> Any:
+        raise Away("log_away", "x" * 300, 1)
+
+    monkeypatch.setattr(progression, "select", select)
+    progression.advance(proposal.pk)
+    assert under_way(proposal) is None
+    assert len(_execution(proposal).waits) == 200
+
+
+def test_nothing_is_reverted_before_anything_was_applied(approver: Actor, cluster: Cluster) -> None:
+    proposal = ready(approver, cluster)
+    decisions.approve(approver, proposal, proposal.seal)
+    for begins in (False, True):
+        if begins:
+            Cluster.objects.filter(pk=cluster.pk).update(desired="stopped")
+            progression.advance(proposal.pk)
+            assert not _execution(proposal).steps.exists()
+            Proposal.objects.filter(pk=proposal.pk).update(state="stopped")
+        with pytest.raises(Conflict) as refused:
+            control.roll_back(approver, proposal, proposal.seal, "worse")
+        assert refused.value.code == "nothing_applied"
+
+
+def test_a_later_reason_is_shown_to_others_at_once(
+    approver: Actor, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proposal = begun(approver, cluster)
+    control.pause(approver, proposal)
+    shown: list[str] = []
+    monkeypatch.setattr(transitions, "announce", lambda _, event, **__: shown.append(event["text"]))
+    control.add_reason(approver, proposal, "a call")
+    assert shown == [f"Proposal {proposal.pk}: {approver.name} gave a reason for “pause”"]
 
 
 def test_where_the_policy_says_so_a_person_begins(

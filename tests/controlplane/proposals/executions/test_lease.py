@@ -11,7 +11,6 @@ from controlplane.errors import Conflict
 from controlplane.models import Cluster, Execution, Proposal
 from controlplane.proposals.executions import progression
 from controlplane.proposals.executions.progression import (
-    LEASE,
     Taken,
     lease_on,
     renew,
@@ -21,6 +20,7 @@ from tests.support.execution import execution_row
 from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db
+LEASE = timedelta(seconds=15)
 
 
 @pytest.fixture

@@ -25,9 +25,11 @@ from controlplane.proposals.executions.progress import (
     execution_of,
     progress_of,
     running,
+    step_seconds,
     waiting_for,
     waits_of,
 )
+from controlplane.proposals.executions.step_limits import RECOVERY_S
 from controlplane.proposals.listing import ProposalFilters, proposals_listing
 from controlplane.topology import placement, queries
 from controlplane.topology.applicability import OBSTACLES
@@ -110,10 +112,31 @@ def test_the_pace_is_that_of_an_action(sf: Cluster) -> None:
     Execution.objects.update(done=3)
     progress = progress_of(Execution.objects.get())
     assert (progress.actions, progress.applied, progress.skipped) == (3, 2, 1)
-    assert progress.eta_s == 14.0
-    assert progress.eta_least_s is not None
-    assert progress.eta_most_s is not None
-    assert progress.eta_least_s <= progress.eta_s <= progress.eta_most_s
+    assert (progress.eta_s, progress.eta_least_s, progress.eta_most_s) == (14.0, 6.0, 14.0)
+    # One step for the ten that the cap allows; at worst steps of 2 and 1, each with a wait.
+    Execution.objects.update(cap=2)
+    progress = progress_of(Execution.objects.get())
+    assert (progress.eta_least_s, progress.eta_most_s) == (14.0, 6 * (6.0 + RECOVERY_S))
+    Execution.objects.update(not_before=timezone.now() - timedelta(seconds=9), cap=10)
+    progress = progress_of(Execution.objects.get())
+    assert (progress.eta_s, progress.eta_least_s, progress.eta_most_s) == (14.0, 6.0, 14.0)
+    Execution.objects.update(not_before=timezone.now() + timedelta(seconds=100))
+    progress = progress_of(Execution.objects.get())
+    assert progress.eta_least_s == pytest.approx(106.0, abs=1)
+    assert progress.eta_most_s == pytest.approx(114.0, abs=1)
+
+
+def test_an_execution_without_actions_is_whole(sf: Cluster) -> None:
+    assert progress_of(execution_row(sf)).share == 1.0
+
+
+def test_a_step_lasts_until_its_end_or_now(sf: Cluster) -> None:
+    begun_at = timezone.now() - timedelta(seconds=60)
+    step = Step(published_at=begun_at)
+    assert step_seconds(step, begun_at + timedelta(seconds=7)) == 7.0
+    assert step_seconds(step) == pytest.approx(60.0, abs=5)
+    step.acknowledged_at = begun_at + timedelta(seconds=3)
+    assert step_seconds(step, begun_at + timedelta(seconds=7)) == 3.0
 
 
 def test_a_proposal_waits_for_what_its_execution_waits_for(sf: Cluster) -> None:
@@ -196,8 +219,19 @@ def test_pages_of_actions_name_their_objects(approver: Actor, cluster: Cluster) 
     assert (row.text.object, row.text.before, row.text.after) == (
         moved_names(proposal)[row.place], f"node {move.source}", f"node {move.target}",
     )  # fmt: skip
-    assert (row.query, row.task, row.bytes) == (move.query, None, move.bytes)
+    assert (row.query, row.stream, row.task, row.bytes) == (move.query, None, None, move.bytes)
     assert row.status == ActionStatus(Status.WAITING)
+
+
+@pytest.mark.parametrize(
+    ("state", "code"), [("ready", "ended"), ("approved", "ended"), ("done", "")]
+)
+def test_what_the_last_review_could_not_apply_is_marked_while_it_waits(
+    sf: Cluster, state: str, code: str
+) -> None:
+    proposal = Proposal(cluster=sf, state=state, actions=[[1, 0, 0, 1, 0], [2, 0, 0, 1, 0]])
+    proposal.obstacles = [[1, "ended"]]
+    assert [each.code for each in statuses(proposal, [])] == ["", code]
 
 
 def test_an_approved_one_says_whom_it_waits_for(approver: Actor, cluster: Cluster) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.wire.aggregates.finalize import finalize, newest_rows
-from controlplane.wire.aggregates.state_schema import schema_named
+from controlplane.wire.aggregates.state_schema import from_bytes, schema_named
 from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
 from tests.workers.pipeline.engine.evaluation.test_user_aggregates import TestRange
@@ -21,6 +21,7 @@ from workers.pipeline.engine.assignment.subscriptions import Intake, NodeGroup, 
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.final_aggregation import (
     MERGED,
+    REMOVED_TASK,
     KeyPartition,
     export_state,
     import_state,
@@ -250,4 +251,13 @@ def test_nothing_of_an_exported_query_is_left() -> None:
     exported = export_state(store, QUERY)
     assert any(exported.values())
     assert export_state(store, QUERY) == {}
+    # The node that gets them knows that a task is gone since: a new task 1 starts without parts.
+    other, name = Memory(), "s|int|sum-int,max-int"
+    import_state(other, QUERY, exported)
+    assert merge_parts(other, tasks_of([True]).members, {}, {}) == ([], {})
+    both, left = (
+        set(from_bytes(schema_named(name), forms[name])["task"].to_pylist())
+        for forms in (exported, export_state(other, QUERY))
+    )
+    assert (both, left) == ({0, 1}, {0, REMOVED_TASK})
     assert [name for name in store if name.startswith(f"{MERGED}/")] == []

@@ -37,7 +37,7 @@ def values(text: str, column: str, given_values: list[Any], digits: list[int]) -
         (2.5, 0, 2.0), (1.25, 1, 1.2), (155.0, -1, 160.0), (145.0, -1, 140.0), (0.1, 30, 0.1),
         (2.0**53, 3, 2.0**53), (math.inf, 2, math.inf), (-math.inf, -400, -math.inf),
         (1.005, 15, 1.005), (2.0**63, -15, 9.223e18), (-1e22, -22, -1e22), (5e18, -19, 0.0),
-        (5e-324, -1, 0.0), (math.inf, -1, math.inf),
+        (5e-324, -1, 0.0), (math.inf, -1, math.inf), (0.7, 0, 1.0), (-0.7, 0, -1.0),
     ],
 )  # fmt: skip
 def test_a_float_of_any_size_is_rounded(number: float, digits: int, rounded: float) -> None:

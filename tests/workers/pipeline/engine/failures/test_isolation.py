@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from workers.pipeline.engine.assignment.subscriptions import Intake, NodeGroup, 
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.evaluation.records import task_column
 from workers.pipeline.engine.failures.fault import FaultReason
+from workers.pipeline.engine.failures.isolation import run_isolated
 from workers.pipeline.engine.final_aggregation import merge_parts
 from workers.pipeline.engine.partial_aggregation import BatchChanges
 from workers.pipeline.engine.storage import pages, state_transfer
@@ -240,6 +241,34 @@ def test_records_of_other_streams_lack_what_a_query_is_told_of_its_own() -> None
     found = advance_state(Memory(), tasks, other, {}, 0)
     assert found.faults == {}
     assert {place[1] for place in seen_windows(found)} == {2}
+
+
+def test_a_query_of_one_stream_drops_its_own_records_alone() -> None:
+    """A batch has records of another stream: neither kept nor dropped, they are not its own."""
+    one = Subscription(24, 1, (1,), 1, np.ones(1, np.bool_))
+    tasks = Tasks.of([NodeGroup.of(computation({"n": "count(*)"}), [one], DROPS)])
+    kept = []
+    for streams in ((1,), (1, 2)):
+        records = readings(40 * len(streams), streams=streams)
+        rows = changed_rows(advance_state(Memory(), tasks, records, {}, 0))
+        kept.append(sum(sum(table["s0"].to_pylist()) for name, _, table in rows if name[0] == "s"))
+    assert [0 < count < 40 for count in kept] == [True, True]
+
+
+def test_queries_that_an_error_names_are_left_out_at_once() -> None:
+    """All others are computed together, not in halves."""
+
+    class Named(ValueError):
+        queries = (BAD,)
+
+    def work(queries: Sequence[int]) -> list[int]:
+        if BAD in queries:
+            raise Named("no")
+        return list(queries)
+
+    faults: dict[int, FaultReason] = {}
+    assert run_isolated("merge", [1, 2, BAD, 8, 9], work, faults) == [[1, 2, 8, 9]]
+    assert set(faults) == {BAD}
 
 
 @function(takes=("int",), gives="int", name="test_odd_box")
