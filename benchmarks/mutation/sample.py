@@ -50,6 +50,7 @@ TESTS: Final = (
     "tests/workers/pipeline/engine",
     "tests/workers/pipeline/exchange",
     "tests/workers/pipeline/nodes",
+    "tests/workers/pipeline/split_nodes",
     "tests/workers/pipeline/laws",
     "tests/workers/pipeline/test_samples.py",
     "tests/workers/pipeline/test_idle_streams.py",

@@ -2,12 +2,14 @@
 
 import logging
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import IntegrityError
 from django.utils import timezone
 
 from controlplane.errors import Conflict
+from controlplane.events.task_names import ADVANCE
 from controlplane.models import Cluster, Execution, Proposal
 from controlplane.proposals.executions import progression
 from controlplane.proposals.executions.progression import (
@@ -70,9 +72,16 @@ def test_the_log_has_why_a_process_does_not_advance(
     assert [record.args for record in caplog.records] == [(execution,)]
 
 
-def test_advances_are_requested_for_what_is_open(execution: Execution) -> None:
+def test_advances_are_requested_for_what_is_open(
+    execution: Execution, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not for an approved proposal that a person starts, nor for one that is paused."""
+    sent: list[Any] = []
+    monkeypatch.setattr(
+        progression, "send_on_commit", lambda *given, expires_s: sent.append((*given, expires_s))
+    )
     assert progression.request_advances() == 1
+    assert sent == [(ADVANCE, execution.proposal_id, 2.0)], "the next one comes in two seconds"
     Proposal.objects.update(state="approved")
     assert progression.request_advances() == 1
     set_policy(execution.cluster, starts=False)

@@ -110,9 +110,9 @@ def test_windows_do_not_depend_on_batches_nor_on_where_tasks_are(
             seen |= seen_windows(advance_state(store, mine, records, newest, batch))
         for place, target in moved:
             task = ALL[place]
-            carried = export_state(nodes[owner[task]], [task])
+            carried = export_state(nodes[owner[task]], [task], {})
             owner[task] = target
-            import_state(nodes[target], tasks_of({task}), carried)
+            import_state(nodes[target], tasks_of({task}), carried, {})
     together = [row for rows, _ in steps for row in rows]
     alone: Any = {}
     if together:

@@ -88,9 +88,9 @@ class Nodes:
 
     def move(self, task: tuple[int, int], target: int) -> None:
         """Hand a task with its state to another node."""
-        carried = export_state(self._stores[self._owner[task]], [task])
+        carried = export_state(self._stores[self._owner[task]], [task], {})
         self._owner[task] = target
-        import_state(self._stores[target], tasks_of([task]), carried)
+        import_state(self._stores[target], tasks_of([task]), carried, {})
 
 
 row = st.tuples(

@@ -26,14 +26,13 @@ from workers.pipeline.engine.store import Store
 
 
 def export_state(
-    store: Store, leaving: Sequence[Task], faults: dict[int, FaultReason] | None = None
+    store: Store, leaving: Sequence[Task], faults: dict[int, FaultReason]
 ) -> dict[Task, dict[str, bytes]]:
     """Take the state of tasks out of the store: by task, the bytes of its rows by state schema.
 
     Of a join also up to where its windows are closed. The tasks of a query whose state cannot be
     written leave without it; the query gets into `faults`.
     """
-    faults = {} if faults is None else faults
     sizes: dict[str, int] = json.loads(store.get(SIZES) or b"{}")
     result: dict[Task, dict[str, bytes]] = {task: {} for task in leaving}
     pairs = np.array(leaving, np.int64).reshape(-1, 2)
@@ -67,13 +66,12 @@ def import_state(
     store: Store,
     tasks: Tasks,
     arriving: Mapping[Task, Mapping[str, bytes]],
-    faults: dict[int, FaultReason] | None = None,
+    faults: dict[int, FaultReason],
 ) -> None:
     """Put the state of tasks into the store, where it merges with what they have there.
 
     State that cannot be read or merged is left out; its query gets into `faults`.
     """
-    faults = {} if faults is None else faults
     sizes: dict[str, int] = json.loads(store.get(SIZES) or b"{}")
     by_form: dict[str, list[Any]] = {}
     clock = StreamClock.read(store)

@@ -56,9 +56,8 @@ class Widening:
     def to_current_schema(self, name: str, rows: Any, query: int, computation: Computation) -> Any:
         """Return rows of a query's former state schema as they are in its present one."""
         rows = convert_rows(rows, name, current_schema_name(name, computation))
-        before = self.counted.get(query, {})
-        if name[0] == "c" and before:
-            rows = _renamed(rows, before, counted_by(computation))
+        if name[0] == "c":
+            rows = _renamed(rows, self.counted.get(query, {}), counted_by(computation))
         return rows
 
     def convert_parts(

@@ -181,7 +181,7 @@ def test_state_that_cannot_move_is_a_fault_of_its_query(
     tasks, store, there = everything(), Memory(), Memory()
     run(tasks, store)
     moved = [(query, 0) for query in (1, BAD, 39)]
-    plain = state_transfer.export_state(Memory(store), moved)
+    plain = state_transfer.export_state(Memory(store), moved, {})
     faults: dict[int, FaultReason] = {}
     if stage == "export":
         fails(monkeypatch, state_transfer, "to_bytes", lambda rows: has(BAD, rows), MemoryError())
@@ -196,7 +196,7 @@ def test_state_that_cannot_move_is_a_fault_of_its_query(
     states = state_transfer.export_state(store, moved, faults)
     state_transfer.import_state(there, tasks, states, faults)
     assert {query: fault.stage for query, fault in faults.items()} == {BAD: stage}
-    again = state_transfer.export_state(there, moved)
+    again = state_transfer.export_state(there, moved, {})
     assert again[BAD, 0] == {}
     for task in ((1, 0), (39, 0)):
         assert rows_of(again[task]) == rows_of(plain[task])
@@ -205,12 +205,12 @@ def test_state_that_cannot_move_is_a_fault_of_its_query(
 def test_damaged_state_is_a_fault_of_its_query() -> None:
     tasks, store, there = everything(), Memory(), Memory()
     run(tasks, store)
-    states = state_transfer.export_state(store, [(1, 0), (BAD, 0)])
+    states = state_transfer.export_state(store, [(1, 0), (BAD, 0)], {})
     states[BAD, 0] = dict.fromkeys(states[BAD, 0], b"no Arrow")
     faults: dict[int, FaultReason] = {}
     state_transfer.import_state(there, tasks, states, faults)
     assert {query: fault.stage for query, fault in faults.items()} == {BAD: "import"}
-    assert rows_of(state_transfer.export_state(there, [(1, 0)])[1, 0]) == rows_of(states[1, 0])
+    assert rows_of(state_transfer.export_state(there, [(1, 0)], {})[1, 0]) == rows_of(states[1, 0])
 
 
 def test_an_aggregator_node_merges_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
