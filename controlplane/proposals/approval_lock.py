@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from controlplane.numbers import percent
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.proposals.drift import would_exceed
-from controlplane.proposals.review import Review
+from controlplane.proposals.review import Review, is_gain_lost
 
 # On a busy cluster some queries of a plan end between reading and clicking. What is lost by it
 # locks the approval by the gain.
@@ -32,7 +33,8 @@ class LockCode(StrEnum):
 class ApprovalLock(JsonValue):
     """A lock of an approval; `gain_lost`, `tolerated`: shares of the gain.
 
-    `raised`: the measures that the plan would raise above their limit.
+    `raised`: the measures that the plan would raise above their limit. `hold_s`: for how long the
+    gain must remain again before the lock is lifted.
     """
 
     code: LockCode
@@ -40,12 +42,16 @@ class ApprovalLock(JsonValue):
     gain_lost: float | None
     tolerated: float
     raised: Sequence[str] = ()
+    hold_s: float = 0.0
 
     def __str__(self) -> str:
         """Return the reason as a clause."""
         if self.code is LockCode.GAIN_LOST and self.gain_lost is not None:
             left = f"{percent(1 - self.gain_lost)} of the gain remains"
-            return f"{left}, at least {percent(1 - self.tolerated)} is required"
+            required = f"at least {percent(1 - self.tolerated)} is required"
+            if self.gain_lost <= self.tolerated:
+                return f"{left} again, but {required} for {self.hold_s:g} s"
+            return f"{left}, {required}"
         if self.code is LockCode.NOTHING_APPLIES:
             return "none of the actions can be applied any more"
         if self.code is LockCode.EXCEEDS:
@@ -60,16 +66,29 @@ def approval_lock(
     if review is None:
         return None
     lost, tolerated = review.gain_lost, policy.tolerated_gain_loss
-    code = None
+    code, raised = None, review.drift.get("raised") or ()
     if review.drift.get("changed"):
         code = LockCode.CLUSTER_CHANGED
     elif actions and not review.applicable:
         code = LockCode.NOTHING_APPLIES
-    elif lost is not None and lost > tolerated:
+    elif is_gain_lost(review, policy) or _was_gain_lost(review, policy):
         code = LockCode.GAIN_LOST
-    elif raised := review.drift.get("raised"):
-        return ApprovalLock(LockCode.EXCEEDS, review.applicable, lost, tolerated, raised)
-    return ApprovalLock(code, review.applicable, lost, tolerated) if code is not None else None
+    elif raised:
+        code = LockCode.EXCEEDS
+    if code is None:
+        return None
+    return ApprovalLock(code, review.applicable, lost, tolerated, raised, policy.alert_hold_s)
+
+
+def _was_gain_lost(review: Review, policy: PolicySettings) -> bool:
+    """Return whether the gain was lost a moment ago: rates near the limit vary from look to look.
+
+    The lock is lifted as alerts end: after their hold time.
+    """
+    if not review.lost_at:
+        return False
+    since = datetime.fromisoformat(review.at) - datetime.fromisoformat(review.lost_at)
+    return since.total_seconds() < policy.alert_hold_s
 
 
 def lock_of(proposal: Proposal, policy: PolicySettings | None = None) -> ApprovalLock | None:

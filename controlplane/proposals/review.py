@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.utils import timezone
@@ -18,6 +18,7 @@ from controlplane.plans.plan import PlannedAction
 from controlplane.policies.gains import gain_between
 from controlplane.policies.gate import PlanGate
 from controlplane.policies.settings import PolicySettings
+from controlplane.policies.store import policy_of
 from controlplane.topology.applicability import Obstacle, count_obstacles, obstacles
 
 
@@ -30,7 +31,8 @@ class Review(JsonValue):
     number of the others by code. `before`, `after`: measures by name, without and with the
     applicable actions. `gain_lost`: the share of the gain that is lost since the plan was computed,
     None if it had no gain. `queries`: the number of queries that pause; `drift`: the drift at that
-    time (proposals.drift) as JSON values, {} if unknown.
+    time (proposals.drift) as JSON values, {} if unknown. `lost_at`: when a review saw more of the
+    gain lost than the policy tolerates, for the last time (ISO 8601), "" if never.
     """
 
     version: int
@@ -43,6 +45,7 @@ class Review(JsonValue):
     gain_lost: float | None
     queries: int
     drift: Mapping[str, Any] = field(default_factory=dict)
+    lost_at: str = ""
 
 
 def review(proposal: Proposal) -> Review:
@@ -52,6 +55,10 @@ def review(proposal: Proposal) -> Review:
     """
     stopped_by = obstacles(proposal.cluster, proposal.plan)
     fresh = _reviewed(proposal, proposal.plan, stopped_by)
+    lost_at = (proposal.review or {}).get("lost_at", "")
+    if is_gain_lost(fresh, policy_of(proposal.cluster)):
+        lost_at = fresh.at
+    fresh = replace(fresh, lost_at=lost_at)
     proposal.review = fresh.to_json()
     proposal.obstacles = [
         [place, str(obstacle)] for place, obstacle in enumerate(stopped_by) if obstacle is not None
@@ -97,6 +104,11 @@ def _reviewed(
         gain_lost=gain_lost(proposal, before, after),
         queries=queries_of(applicable),
     )
+
+
+def is_gain_lost(review: Review, policy: PolicySettings) -> bool:
+    """Return whether more of the gain was lost at a review than the policy tolerates."""
+    return review.gain_lost is not None and review.gain_lost > policy.tolerated_gain_loss
 
 
 def gain_lost(

@@ -14,7 +14,7 @@ from controlplane.models import Proposal
 from controlplane.plans.proposal_states import State
 from controlplane.policies.store import policy_of
 from controlplane.proposals.drift import Drift, observe_drift
-from controlplane.proposals.review import Review, review
+from controlplane.proposals.review import Review, is_gain_lost, review
 from controlplane.proposals.transitions import WEIR, move_on, notify, unchanged
 
 logger = logging.getLogger(__name__)
@@ -87,12 +87,10 @@ def review_if_due(proposal: Proposal) -> None:
 
 def _review(proposal: Proposal) -> None:
     before, fresh = proposal.review, review(proposal)
-    lost = fresh.gain_lost
     policy = policy_of(proposal.cluster)
     drift = observe_drift(proposal, policy=policy)
     _keep_drift(proposal, drift)
-    is_lost = lost is not None and lost > policy.tolerated_gain_loss
-    if drift.stale and (is_lost or drift.raised or drift.left):
+    if drift.stale and (is_gain_lost(fresh, policy) or drift.raised or drift.left):
         mark_stale(proposal, drift)
     elif _differs(before, fresh):
         notify(proposal, f"{fresh.applicable} of {len(proposal.actions)} actions apply now")

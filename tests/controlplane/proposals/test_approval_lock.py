@@ -1,12 +1,13 @@
 """What an approver reads must be what happens, but for a few ended queries."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from controlplane.errors import Conflict
-from controlplane.policies.settings import PolicySettings
-from controlplane.proposals.approval_lock import require_unlocked
+from controlplane.policies.settings import PolicySettings, settings_of
+from controlplane.proposals.approval_lock import approval_lock, require_unlocked
 from controlplane.proposals.review import Review
 
 
@@ -28,6 +29,26 @@ def test_another_number_of_actions_is_read_again(applicable: int, named: int) ->
         approve(applicable, named)
     assert refused.value.code == "effect_changed"
     assert refused.value.data == {"applicable": applicable, "named": named}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "lost", "text"),
+    [
+        (0, 0.8, "20 % of the gain remains, at least 70 % is required"),
+        (29, 0.1, "90 % of the gain remains again, but at least 70 % is required for 30 s"),
+        (30, 0.1, ""),
+    ],
+)
+def test_a_gain_that_was_lost_must_remain_for_the_hold_time_of_alerts(
+    seconds: int, lost: float, text: str
+) -> None:
+    """Otherwise an approval would be allowed and locked from look to look near the limit."""
+    policy = settings_of({"tolerated_gain_loss": 0.3, "alert_hold_s": 30})
+    at = datetime(2026, 11, 17, 10, 46, tzinfo=UTC)
+    lost_at, at = at.isoformat(), at + timedelta(seconds=seconds)
+    review = Review(7, at.isoformat(), 0.1, 9, {}, {}, {}, lost, 0, {}, lost_at)
+    lock = approval_lock(review, policy, 9)
+    assert (str(lock) if lock is not None else "") == text
 
 
 def test_a_plan_that_exceeds_a_limit_as_loads_are_now_is_not_approved() -> None:

@@ -86,6 +86,16 @@ def test_all_of_the_gain_may_be_lost_if_the_policy_tolerates_it(proposal: Propos
     assert (proposal.state, proposal.review["gain_lost"]) == ("ready", 1.0)
 
 
+def test_a_review_remembers_when_the_gain_was_lost(proposal: Proposal) -> None:
+    assert review(proposal).lost_at == ""
+    lose_the_gain(proposal)
+    set_policy(proposal.cluster, tolerated_gain_loss=0.4)
+    lost = review(proposal)
+    assert lost.lost_at == lost.at
+    set_policy(proposal.cluster, tolerated_gain_loss=1.0)
+    assert review(proposal).lost_at == lost.at
+
+
 def test_a_part_of_the_gain_may_be_lost(
     approver: Actor, operator: Actor, proposal: Proposal
 ) -> None:
