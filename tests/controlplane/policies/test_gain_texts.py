@@ -1,7 +1,11 @@
 """Gains and measures as texts with their units."""
 
+from dataclasses import replace
+
 import pytest
 
+from controlplane.planning.adapters import all_measures
+from controlplane.planning.measures import Better
 from controlplane.policies.gains import Gain, gain_between
 
 
@@ -17,3 +21,12 @@ def test_a_gain_is_a_text_with_title_and_values() -> None:
 def test_a_gain_is_a_share_of_what_was_before(before: float, after: float, share: float) -> None:
     gain = gain_between("placement", {"imbalance": before}, {"imbalance": after}, "imbalance")
     assert (gain.share, gain.before, gain.after) == (share, before, after)
+    unknown = gain_between("placement", {"x": before}, {"x": after}, "x")
+    assert unknown == replace(gain, measure="x")
+
+
+def test_more_of_a_measure_that_is_better_higher_is_a_gain() -> None:
+    highest = [name for name, row in all_measures().items() if row.better == Better.HIGHER]
+    assert highest
+    for name in highest:
+        assert gain_between("shedding", {name: 0.5}, {name: 0.75}, name).share == 0.5

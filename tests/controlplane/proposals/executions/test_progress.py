@@ -174,6 +174,8 @@ def test_the_way_back_has_a_progress_of_its_own(
     step_through(proposal)
     found = progress_of(execution_of(proposal))
     assert (found.back, found.actions, found.total, found.step) == (True, 0, 5, 4)
+    found.proposal.review |= {"applicable": 1}
+    assert found.applicable == 5, "what the plan's review could not apply is not reverted"
     step_through(proposal)
     assert progress_of(execution_of(proposal)).actions == Step.objects.get(number=4).stop > 0
     carried_out(proposal)
