@@ -1,8 +1,11 @@
 """Joins: when their windows close, how many pairs there may be, and what is refused."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from controlplane.wire.language.registered import function
 from controlplane.wire.query import BadQuery, computation_of
 from controlplane.wire.query_text import QueryText
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
@@ -58,6 +61,25 @@ def test_too_many_pairs_are_a_fault_of_the_query(monkeypatch: pytest.MonkeyPatch
     found = advance_state(Memory(), all_tasks(), records_of(ROWS, None), {}, 1)
     assert found.windows == []
     assert found.faults[9].why.endswith("narrow its windows or what must be equal")
+
+
+@function(takes=("int",), gives="int", name="test_not_nine")
+def not_nine(values: Any) -> Any:
+    if (values == 9).any():
+        raise ValueError("9 is no speed")
+    return values
+
+
+def test_a_value_of_one_side_is_computed_for_its_records_alone() -> None:
+    """The function cannot compute a record of the other side, which has another meaning."""
+    query = QueryText({"v": "sum(test_not_nine(a.speed))"}, key=["a.car"], window_s=1.0,
+                      right=[2], on=[["car", "car"]])  # fmt: skip
+    one = Subscription(9, 0, (1, 2), 1, np.ones(1, np.bool_))
+    tasks = Tasks.of([NodeGroup.of(computation_of(query, COLUMNS), [one])])
+    for left, fails in ((5, False), (9, True)):
+        rows: list[Row] = [(1, 100, 0, "x", left), (2, 100, 0, "x", 9)]
+        found = advance_state(Memory(), tasks, records_of(rows, None), {}, 1)
+        assert (set(found.faults) == {9}, bool(found.windows)) == (fails, not fails)
 
 
 def test_a_join_that_cannot_be_is_refused_at_its_fields() -> None:

@@ -99,6 +99,14 @@ def test_an_ownership_knows_what_was_routed_where() -> None:
     assert TaskOwnership(1, [4]).without(4) is None
 
 
+def test_ownerships_of_one_query_are_joined_with_what_was_routed_to_them() -> None:
+    kept, come = TaskOwnership(8, [1], "to", 4), TaskOwnership(8, [0], "to", 4, [3])
+    joined = kept.joined(come)
+    assert (list(joined.tasks), list(joined.routed)) == ([1, 0], [1, 3])
+    plain = kept.joined(TaskOwnership(8, [0], "to", 4))
+    assert (list(plain.tasks), list(plain.routed)) == ([0, 1], [])
+
+
 def replace_routed(ownership: TaskOwnership) -> TaskOwnership:
     return ownership._replace(tasks=[0, 2], routed=[0, 3])
 
