@@ -32,8 +32,11 @@ _TESTS: Final = ("tests.", "tests", "django.test.", "pytest_django.", "conftest"
 _SHOWN_FRAMES: Final = 12
 # Exempt: what a process loads once, as code or with it.
 _LOADING: Final = (
+    # Modules that open files as they are imported, as some of numpy and scipy do.
+    "<frozen importlib._bootstrap>",
     # Compiled machine code, by the first call of a function: an import.
     "/numba/core/caching.py",
+    "/numba/core/entrypoints.py",
     # The list of common passwords that Django ships, by the first password that is stored.
     "/django/contrib/auth/password_validation.py",
 )
@@ -114,14 +117,10 @@ def _opener(frame: FrameType) -> str:
 
 
 def _is_loading(frame: FrameType | None) -> bool:
-    """Return True if an exempt module opens the file, itself or by the standard library."""
-    for _ in range(4):
-        if frame is None:
-            return False
-        if frame.f_code.co_filename.endswith(_LOADING):
-            return True
+    """Return True if an import or an exempt module opens the file."""
+    while frame is not None and not frame.f_code.co_filename.endswith(_LOADING):
         frame = frame.f_back
-    return False
+    return frame is not None
 
 
 def _guard(owner: Any, name: str) -> None:
