@@ -11,7 +11,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
 from controlplane.errors import NotFound
-from controlplane.models import Cluster, Execution, Proposal, Step
+from controlplane.models import Cluster, Execution, Proposal, Query, Step
 from controlplane.proposals.executions import control
 from controlplane.proposals.executions.action_status import (
     ActionStatus,
@@ -223,6 +223,9 @@ def test_pages_of_actions_name_their_objects(approver: Actor, cluster: Cluster) 
     )  # fmt: skip
     assert (row.query, row.stream, row.task, row.bytes) == (move.query, None, None, move.bytes)
     assert row.status == ActionStatus(Status.WAITING)
+    Query.objects.filter(pk=move.query).update(task_count=2)
+    split = action_rows(proposal, states(proposal), [row.place])[0]
+    assert (split.query, split.task) == (move.query, move.task)
 
 
 @pytest.mark.parametrize(
