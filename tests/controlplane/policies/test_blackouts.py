@@ -127,6 +127,10 @@ def test_it_is_added_and_removed_with_its_trace(admin: Actor, sf: Cluster) -> No
     assert [(one.action, one.reason) for one in rows] == [
         ("blackout.add", "rush hour"), ("blackout.remove", "moved"),
     ]  # fmt: skip
+    values = {"cron": row.cron, "minutes": 90, "starts_at": None, "ends_at": None}
+    assert rows[0].after == rows[1].before == values | {
+        "reason": "rush hour", "owner": admin.name,
+    }  # fmt: skip
 
 
 def test_a_cron_line_has_words() -> None:

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.errors import Invalid, NotFound
+from controlplane.errors import Forbidden, Invalid, NotFound
 from controlplane.models import AuditEntry, Cluster, Exclusion
 from controlplane.policies import exclusions
 from controlplane.policies.exclusions import (
@@ -95,6 +95,18 @@ def test_it_is_lifted_once(operator: Actor, sf: Cluster, monkeypatch: pytest.Mon
     ]
     with pytest.raises(NotFound):
         remove_exclusion(operator, sf, row.pk)
+
+
+def test_operators_of_the_cluster_alone_exclude(
+    viewer: Actor, operator: Actor, sf: Cluster
+) -> None:
+    until = timezone.now() + HOUR
+    row = add_exclusion(operator, sf, "node", "node 1", "x", until)
+    with pytest.raises(Forbidden):
+        add_exclusion(viewer, sf, "node", "node 1", "x", until)
+    with pytest.raises(Forbidden):
+        remove_exclusion(viewer, sf, row.pk)
+    assert Exclusion.objects.get() == row
 
 
 def test_an_end_has_a_time_zone(operator: Actor, sf: Cluster) -> None:

@@ -90,6 +90,13 @@ def test_a_refusal_has_the_reachable_values_and_the_next_step(
     assert Judgement.from_json(judgement.to_json()) == judgement
 
 
+def test_capacity_is_missing_where_no_node_has_any() -> None:
+    computed = Computed(**{**plan().columns(), "before": {**BEFORE, "capacities": None}})
+    judgement = decided(computed, "traffic")
+    assert judgement is not None
+    assert judgement.missing_capacity == 160.0
+
+
 @pytest.mark.parametrize(("after", "left"), [(0.25, []), (0.26, ["imbalance"])])
 def test_a_fifth_of_what_exceeds_a_limit_may_be_left(after: float, left: list[str]) -> None:
     """What a plan was to end, it still ends while loads grow a little; here of 0.25 above 0.2."""

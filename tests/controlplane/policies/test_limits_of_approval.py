@@ -100,8 +100,8 @@ def test_a_window_without_midnight_belongs_to_its_own_day(plan: Proposal) -> Non
 
 
 def test_a_refusal_has_the_hour_of_utc(plan: Proposal) -> None:
-    refusal = decided(plan, utc(TUESDAY, 7, 45), auto_from="08:00", auto_until="09:00")
-    assert (refusal.allowed, refusal.number, refusal.limit) == (False, 7.75, None)
+    refusal = decided(plan, utc(TUESDAY, 7, 46), auto_from="08:00", auto_until="09:00")
+    assert (refusal.allowed, refusal.number, refusal.limit) == (False, 7.77, None)
 
 
 def test_summer_time_moves_no_window(plan: Proposal) -> None:

@@ -48,6 +48,7 @@ def test_a_record_is_the_median_of_what_each_run_was_off_by(sf: Cluster) -> None
     entry(sf, {"imbalance": 1.0}, {"imbalance": 9.0}, planner="migration")
     entry(sf, {"imbalance": 1.0}, {"imbalance": 9.0}, outcome="rolled back")
     entry(sf, {"imbalance": 1.0}, {})
+    entry(sf, {}, {"imbalance": 1.0})
     record = record_of(sf, "placement")
     assert record.runs == 3
     assert record.median_error == pytest.approx(0.1)

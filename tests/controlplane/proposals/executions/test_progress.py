@@ -68,7 +68,9 @@ def test_actions_that_did_not_apply_at_the_approval_are_not_counted(
     approver: Actor, cluster: Cluster
 ) -> None:
     """Later ones neither: at the end, every action that could be applied was."""
-    execution = execution_of(begun(approver, cluster))
+    proposal = begun(approver, cluster)
+    execution = execution_of(proposal)
+    assert execution.proposal is proposal, "a large plan is not read again"
     total = len(execution.proposal.actions)
     assert progress_of(execution).applicable == total
     execution.proposal.review |= {"applicable": total - 1}
