@@ -12,7 +12,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from controlplane import models
-from controlplane.access import audit
+from controlplane.access.accounts import record_account
 from controlplane.access.grants import is_granted_admin, is_last_admin
 from controlplane.access.roles import ADMIN, LOCAL_APPROVER, ROLES, actor_of
 
@@ -89,17 +89,7 @@ class AuditedAdmin(ModelAdmin):
         return super().log_deletions(request, queryset)
 
     def _record(self, request: HttpRequest, row: Any, verb: str) -> None:
-        kind = row._meta.model_name  # noqa: SLF001 - Django's documented interface of models
-        after = {} if verb == "delete" else _access_of(row)
-        audit.record(actor_of(request), f"{kind}.{verb}", f"{kind} {row}", after=after)
-
-
-def _access_of(row: Any) -> dict[str, Any]:
-    """Return what roles of a user depend on, nothing of a group: its name is in the entry."""
-    if not isinstance(row, User):
-        return {}
-    switches = {name: getattr(row, name) for name in ("is_active", "is_staff", "is_superuser")}
-    return switches | {"groups": sorted(row.groups.values_list("name", flat=True))}
+        record_account(actor_of(request), row, verb)
 
 
 class UserForm(UserChangeForm):  # type: ignore[type-arg]

@@ -63,10 +63,15 @@ def ratio(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Return a share in per cent, without decimals if it is whole, and from 10 % on: 0.4 %, 5 %."""
+    """Return a share in per cent: 5 %, 0.4 %, <0.1 % for less than a tenth, but not nothing.
+
+    Without decimals if it is whole, and from 10 % on.
+    """
     if value is None:
         return MISSING
     scaled = round(100 * value, 9)
+    if 0 < scaled < 0.05:  # noqa: PLR2004 - it would round to 0.0
+        return "<0.1 %"
     is_short = abs(scaled) >= 9.95 or scaled == int(scaled)  # noqa: PLR2004
     return f"{scaled:,.0f} %" if is_short else f"{scaled:.1f} %"
 
@@ -183,7 +188,7 @@ def with_unit(value: float | None, unit: str) -> tuple[str, str]:
 def change(value: float, before: float, unit: str) -> str:
     """Return the change of a measure with its direction and unit: ↑ 0.9 s, ↓ 17 points."""
     number, shown = with_unit(abs(value - before), unit)
-    if not any(digit in number for digit in "123456789"):
+    if number.startswith("<") or not any(digit in number for digit in "123456789"):
         return "no change"
     arrow = "↑" if value > before else "↓"
     shown = {"%": " points", "/s": "/s", "": ""}.get(shown, f" {shown}")

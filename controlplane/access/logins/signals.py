@@ -13,6 +13,7 @@ from django.db.models.signals import m2m_changed, post_delete, post_save
 from django.http import HttpRequest
 
 from controlplane.access import audit
+from controlplane.access.accounts import record_account
 from controlplane.access.client_address import client_address
 from controlplane.access.logins import login_sessions
 from controlplane.access.logins.changes import announce_access_change, announce_if_connected
@@ -84,10 +85,9 @@ def _logged_out(sender: Any, request: HttpRequest, user: User | None, **_: Any) 
 def _user_saved(
     sender: Any, instance: User, created: bool, update_fields: Iterable[str] | None, **_: Any
 ) -> None:
-    # The admin site records what it adds. Other new users have no role before an entry grants one.
-    if created and instance.is_superuser and not hasattr(instance, "changed_by"):
-        subject, after = f"user {instance.get_username()}", {"is_superuser": True}
-        audit.record(Automatic("weir"), "user.add", subject, after=after)
+    # The admin site records what it adds, with the groups, which it saves later.
+    if created and not hasattr(instance, "changed_by"):
+        record_account(Automatic("weir"), instance, "add")
     if created or (update_fields and _WITHOUT_EFFECT.issuperset(update_fields)):
         return
     login_sessions.end_replaced(instance)

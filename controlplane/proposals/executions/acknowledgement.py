@@ -34,7 +34,7 @@ def acknowledge(
     if step is None or step.version is None:
         return False
     later = [row for row in rows if row["version"] >= step.version.version]
-    if not later and not step.batches:
+    if not later:
         return False
     _add(step, later)
     done = _is_done(step, samples, timezone.now())

@@ -85,7 +85,7 @@ def _forward(execution: Execution) -> bool:
     if not _is_time(execution):
         return False
     drift = observe_drift(proposal, execution.done, policy)
-    if drift.changed and drift.stale:
+    if drift.changed:
         return _end_as_stale(execution, drift)
     # The start has compared what the plan would do now.
     if drift.exceeded and execution.done and not _still_helps(execution, drift, policy):
@@ -109,14 +109,11 @@ def _still_helps(execution: Execution, drift: Drift, policy: PolicySettings) -> 
 
 
 def _end_as_stale(execution: Execution, drift: Drift) -> bool:
-    """End the execution as stale; return True if another process has advanced it meanwhile."""
+    """End the execution as stale unless another process has advanced it; return False."""
     present = {"done": execution.done}
     with transaction.atomic():
-        if not _moved_on(execution.pk, present, present) or not mark_stale(
-            execution.proposal, drift
-        ):
-            return True
-        _close(execution)
+        if _moved_on(execution.pk, present, present) and mark_stale(execution.proposal, drift):
+            _close(execution)
     return False
 
 

@@ -111,12 +111,21 @@ def test_a_password_is_recorded_as_set_by_the_admin(browser: Client) -> None:
     assert set(set_by) == {("root", "user eve"), ("root", "user ann")}
 
 
-def test_a_superuser_of_a_command_is_recorded(db: None, redis_url: str) -> None:
-    """Once; as one whom an admin adds."""
+def test_users_of_commands_are_recorded_as_those_whom_an_admin_adds(browser: Client) -> None:
+    """Each once, with what its roles depend on."""
     call_command("createsuperuser", username="ada", email="", interactive=False)
-    entry = AuditEntry.objects.get(action="user.add")
-    assert (entry.actor, entry.object) == ("weir", "user ada")
-    assert entry.after == {"is_superuser": True}
+    User.objects.create_user("eve", password="y" * 12)
+    new = "a heron by the weirs"
+    form = {"username": "ann", "password1": new, "password2": new, "usable_password": "true"}
+    assert browser.post(reverse("admin:auth_user_add"), form).status_code == 302
+    added = AuditEntry.objects.filter(action="user.add").exclude(object="user root")
+    rows = {entry.object: (entry.actor, entry.after) for entry in added}
+    assert added.count() == len(rows)
+    plain = {"is_active": True, "is_staff": False, "is_superuser": False, "groups": []}
+    everything = plain | {"is_staff": True, "is_superuser": True}
+    assert rows == {
+        "user ada": ("weir", everything), "user eve": ("weir", plain), "user ann": ("root", plain),
+    }  # fmt: skip
 
 
 def test_nothing_of_users_changes_without_a_confirmation(root: User, redis_url: str) -> None:

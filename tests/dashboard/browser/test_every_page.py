@@ -28,10 +28,13 @@ new PerformanceObserver((list) => {
 """
 # The badge has another text when the socket is connected; drawings come later.
 _SETTLE_MS = 250
-# What brings the parts of a page that live updates replace.
-_UPDATE = """() => ["sample", "tick", "event", "status"].forEach(
-  (name) => document.body.dispatchEvent(new CustomEvent(`weir:${name}`, {detail: {}}))
-)"""
+# What brings the parts of a page that live updates replace. Scripts, browsers and people, who
+# resize fields, give parts a style: the content policy forbids an update to copy it.
+_UPDATE = """() => {
+  document.querySelectorAll("[id]").forEach((part) => part.style?.setProperty("order", "0"));
+  ["sample", "tick", "event", "status"].forEach((name) =>
+    document.body.dispatchEvent(new CustomEvent(`weir:${name}`, {detail: {}})));
+}"""
 _SIDEWAYS = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 # Swagger UI draws the reference of the API; only what Weir puts around it is judged.
 _FOREIGN = "#swagger-ui"

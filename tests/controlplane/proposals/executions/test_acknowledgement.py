@@ -96,13 +96,6 @@ def test_a_drop_of_windows_waits_for_its_event_time(
     assert acknowledge(sf, [row(5)], [sample(moment) for moment in times]) is done
 
 
-def test_an_event_time_is_reached_in_a_batch_of_another_version(sf: Cluster, step: Step) -> None:
-    """A batch has run with the version; the next one belongs to a table that something replaced."""
-    Step.objects.update(tasks=0, batches=1, effective_at=1000)
-    assert acknowledge(sf, [row(4)], [sample(999)]) is False
-    assert acknowledge(sf, [row(4)], [sample(1000)]) is True
-
-
 def test_an_event_time_is_awaited_for_two_minutes(sf: Cluster, step: Step) -> None:
     step.batches, step.tasks, step.effective_at = 0, 0, 1000
     step.published_at -= EVENT_TIME_WAIT
