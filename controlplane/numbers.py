@@ -63,7 +63,7 @@ def ratio(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Return a share in per cent: 5 %, 0.4 %, <0.1 % for less than a tenth, but not nothing.
+    """Return a share in per cent: 5 %, 0.4 %, < 0.1 % for less than a tenth, but not nothing.
 
     Without decimals if it is whole, and from 10 % on.
     """
@@ -71,7 +71,7 @@ def percent(value: float | None) -> str:
         return MISSING
     scaled = round(100 * value, 9)
     if 0 < scaled < 0.05:  # noqa: PLR2004 - it would round to 0.0
-        return "<0.1 %"
+        return "< 0.1 %"
     is_short = abs(scaled) >= 9.95 or scaled == int(scaled)  # noqa: PLR2004
     return f"{scaled:,.0f} %" if is_short else f"{scaled:.1f} %"
 

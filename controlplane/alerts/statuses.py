@@ -22,6 +22,7 @@ from controlplane.policies.grades import Grade
 from controlplane.proposals.executions.progress import Progress, running
 from controlplane.watch.codes import is_calm
 
+_UNHANDLED: Final = (AlertStatus.FIRING, AlertStatus.RECOVERING)
 _OF_PEOPLE: Final = (AlertStatus.ACKNOWLEDGED, AlertStatus.SILENCED)
 # An older decision of a monitor does not describe the present.
 DECIDED: Final = timedelta(seconds=60)
@@ -71,9 +72,10 @@ LEVELS: Final = {status: level for level, statuses in _LEVELS.items() for status
 class LimitCount:
     """The limits of a cluster beyond which it is, as chips, sentences and the bell count them.
 
-    `exceeded`: the subjects of alerts that fire and are beyond their limits now, and "application";
-    `recovered`: those that fire although the mean of the page is within the limit. Both without
-    what is acknowledged, silenced or recovering. `pending`: beyond a limit, without such an alert.
+    `exceeded`: the subjects of open alerts that are beyond their limits now, and "application";
+    `recovered`: those whose alert is open although the mean of the page is within the limit, so
+    that a limit counts for as long as its alert. Both without what is acknowledged or silenced.
+    `pending`: beyond a limit, without such an alert.
     """
 
     exceeded: Sequence[str] = ()
@@ -85,9 +87,9 @@ class LimitCount:
 
     @property
     def text(self) -> str:
-        """Return the count in a few words: of exceeded limits, else of firing alerts."""
+        """Return the count in a few words: of exceeded limits, else of open alerts."""
         if self.recovered and not self.exceeded:
-            return f"{counted(len(self.recovered), 'alerts')} firing"
+            return f"{counted(len(self.recovered), 'alerts')} open"
         return f"{counted(len(self.exceeded or self.pending), 'limits')} exceeded"
 
 
@@ -144,7 +146,7 @@ class ClusterStatus:
     @property
     def firing(self) -> list[Alert]:
         """Return the alerts that are neither acknowledged nor silenced, the oldest first."""
-        return [alert for alert in self.alerts if status_of(alert, self.now) is AlertStatus.FIRING]
+        return [alert for alert in self.alerts if status_of(alert, self.now) in _UNHANDLED]
 
 
 def cluster_statuses(visible: Collection[int] | None, now: datetime) -> list[ClusterStatus]:
@@ -185,14 +187,17 @@ def _limits(readings: ClusterReadings, alerts: Sequence[Alert], now: datetime) -
         # The agent has decided: its alert follows at once.
         beyond = [APPLICATION, *beyond]
         states.setdefault(APPLICATION, AlertStatus.FIRING)
-    beyond += [subject for subject in states if subject in WITHOUT_READING]
-    firing = [subject for subject, state in states.items() if state is AlertStatus.FIRING]
+    beyond += [
+        subject for subject, state in states.items()
+        if subject in WITHOUT_READING and state is AlertStatus.FIRING
+    ]  # fmt: skip
+    firing = [subject for subject, state in states.items() if state in _UNHANDLED]
     return LimitCount(
         [subject for subject in beyond if subject in firing],
         [subject for subject in firing if subject not in beyond],
         [
             str(reading.measure) for reading in readings.exceeded
-            if states.get(reading.measure) not in (*_OF_PEOPLE, AlertStatus.FIRING)
+            if states.get(reading.measure) not in (*_OF_PEOPLE, *_UNHANDLED)
         ],
     )  # fmt: skip
 

@@ -165,4 +165,6 @@ def alert_headline(row: AlertRow, explanation: Explanation | None) -> Headline:
     if explanation is None:
         return Headline(what, handled, chip.grade)
     why = f"{raised(handled)}." if handled else ""
-    return Headline(what, why, chip.grade).explained(explanation.ranked, NO_CAUSE)
+    # An alert that has ended needs no cause.
+    unknown = NO_CAUSE if row.is_open else ""
+    return Headline(what, why, chip.grade).explained(explanation.ranked, unknown)

@@ -121,7 +121,7 @@ def _exceeded(row: ClusterStatus) -> ClusterHeadline:
     cluster = row.cluster
     exceeded = [r for r in row.readings.exceeded if str(r.measure) in row.limits.exceeded]
     if not exceeded:
-        return _firing(alert_row(row.firing[0], row.now))
+        return _firing(alert_row(row.firing[0], row.now), row.readings)
     headline = _limits_exceeded(row.readings, exceeded)
     beside = [alert.detail for alert in row.firing if alert.detail]
     if cluster.state == Cluster.State.CATCHING_UP:
@@ -137,13 +137,19 @@ def _without_plan(headline: ClusterHeadline) -> ClusterHeadline:
     return replace(headline, link=reverse("system"), link_title="Check processes")
 
 
-def _firing(row: AlertRow) -> ClusterHeadline:
+def _firing(row: AlertRow, readings: ClusterReadings) -> ClusterHeadline:
     """Return the headline of an alert that fires without a mean beyond its limit."""
     what, detail = f"{row.title} since {row.since}", row.alert.detail
     if not row.subject:
         return ClusterHeadline(what, f"{detail}." if detail else "")
     what += f": {row.value} at its last check, limit {row.limit}"
-    why = "The mean of the last minute is within the limit: the alert ends if it stays there."
+    kind, policy = readings[row.alert.subject].kind, readings.policy
+    near = kind.near(row.alert.limit or 0.0, policy.dead_band)
+    side = "above" if kind.is_lower else "below"
+    why = (
+        "The mean of the last minute is within the limit: the alert ends after"
+        f" {policy.alert_hold_s:g} s {side} {numbers.value_text(near, kind.unit)}."
+    )
     if row.alert.subject == AlertMeasure.AGE:
         why = "The alert ends with the next sample."
         return _without_plan(ClusterHeadline(what, why, explain=row.subject))

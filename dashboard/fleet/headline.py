@@ -1,13 +1,11 @@
-"""The headline of the fleet: how many clusters need a person, and what the worst one has."""
+"""The headline of the fleet: how many clusters need a person, and what the others do."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from controlplane.alerts.fleet import FleetCluster
-from controlplane.alerts.states import FAILED_STATES
-from controlplane.alerts.statuses import ClusterStatus, FleetStatus
-from controlplane.numbers import clock, count_word, counted, lowered
-from dashboard.clusters.headline import state_title
+from controlplane.alerts.statuses import FleetStatus
+from controlplane.numbers import counted
 from dashboard.frame.headline import Headline
 
 # Clusters whose limits are known to be kept, or watched by a person.
@@ -43,7 +41,8 @@ def fleet_headline(rows: Sequence[FleetCluster]) -> Headline:
     if needing:
         verb = "needs" if len(needing) == 1 else "need"
         title = f"{len(needing)} of {counted(len(rows), 'clusters')} {verb} you"
-        return Headline(title, " ".join([_worst(needing[0]), *_others(rows, needing)]))
+        # The card below has what is wrong with the worst of them.
+        return Headline(title, " ".join(_others(rows, needing)))
     return Headline(_calm_title(rows), " ".join(_others(rows, [])))
 
 
@@ -63,37 +62,14 @@ def _calm_title(rows: Sequence[FleetCluster]) -> str:
     return f"All {len(running)} {which}clusters keep their limits"
 
 
-def _worst(row: FleetCluster) -> str:
-    """Return the sentence about the worst cluster and its plan."""
-    text = f"{row.assessed.cluster.name}{state_clause(row.assessed)}"
-    if row.proposal is not None:
-        text += f"; proposal {row.proposal.pk} waits for approval"
-    elif row.assessed.execution is not None:
-        text += f"; proposal {row.assessed.execution.proposal.pk} is being executed"
-    return f"{text}."
-
-
-def state_clause(row: ClusterStatus) -> str:
-    """Return what is wrong with a cluster, since when, to be appended to its name."""
-    since = f" since {clock(row.since, row.now)}" if row.since is not None else ""
-    if row.status is FleetStatus.FAILED:
-        title = "the Spark application failed"
-        if row.cluster.state in FAILED_STATES:
-            title = lowered(state_title(row.cluster)[0])
-        return f": {title}{since}"
-    exceeded, recovered = len(row.limits.exceeded), len(row.limits.recovered)
-    count = exceeded or recovered
-    things = counted(count, "limits" if exceeded else "firing alerts").partition(" ")[2]
-    return f" {'exceeds' if exceeded else 'has'} {count_word(count)} {things}{since}"
-
-
 def _others(rows: Sequence[FleetCluster], needing: Sequence[FleetCluster]) -> list[str]:
     """Return sentences about the other clusters."""
     sentences = []
     if len(needing) > 1:
         names = ", ".join(row.assessed.cluster.name for row in needing[1:4])
         more = f" and {len(needing) - 4} more" if len(needing) > 4 else ""  # noqa: PLR2004
-        sentences.append(f"So {'does' if len(needing) == 2 else 'do'} {names}{more}.")  # noqa: PLR2004
+        verb = "needs" if len(needing) == 2 else "need"  # noqa: PLR2004
+        sentences.append(f"{names}{more} {verb} you, too.")
     parts = [
         f"{count} {'is' if count == 1 else 'are'} {_SENTENCES.get(status, str(status))}"
         for status in _COUNTED

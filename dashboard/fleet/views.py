@@ -84,7 +84,12 @@ def _context(request: PageRequest, rows: Sequence[FleetCluster], now: datetime) 
     is_by_name = request.GET.get("order") == _BY_NAME
     worst = rows[0] if rows and rows[0].assessed.needs_person else None
     shown = sorted(rows, key=lambda row: row.assessed.cluster.name) if is_by_name else rows
-    alerts = alert_rows([alert for row in rows for alert in row.assessed.alerts], now)
+    attention = attention_of(worst) if worst is not None else None
+    # The card has the only alert of its cluster, with its buttons.
+    led = attention["alerts"] if attention is not None else []
+    led = [alert.pk for alert in led] if len(led) == 1 else []
+    alerts = [alert for row in rows for alert in row.assessed.alerts if alert.pk not in led]
+    shown_alerts = alert_rows(alerts, now)
     operated = {
         row.assessed.cluster.pk
         for row in rows
@@ -93,13 +98,14 @@ def _context(request: PageRequest, rows: Sequence[FleetCluster], now: datetime) 
     return {
         "now": now,
         "headline": fleet_headline(rows),
-        "attention": attention_of(worst) if worst is not None else None,
+        "attention": attention,
         "briefing": _briefing(request, rows, now) if rows else None,
         "rows": [fleet_row(row) for row in shown],
         "measures": [KINDS[measure].title for measure in SHOWN],
         "is_by_name": is_by_name,
-        "alerts": alerts,
-        "alert_counts": _counts(alerts),
+        "alerts": shown_alerts,
+        "alert_counts": _counts(shown_alerts),
+        "are_led": bool(led),
         "running": [row for row in rows if row.assessed.execution is not None],
         "waiting": [row for row in rows if row.proposal is not None],
         "operated": operated,

@@ -114,7 +114,15 @@ MEASURES: Final = (
     Term(
         "state",
         "The size of the open windows and partial results that a query or node stores.",
-        ("State", "State moved", "State spared", "State to move", "Expected state", "State rows"),
+        (
+            "State",
+            "State size",
+            "State moved",
+            "State spared",
+            "State to move",
+            "Expected state",
+            "State rows",
+        ),
     ),
     Term(
         "pause",

@@ -25,7 +25,7 @@ _WRITTEN: Final[Mapping[str, Callable[[Any], str]]] = {
     "bytes": numbers.size,
     "bytes/s": numbers.size,
     "s": lambda value: f"{floatformat(value, -3)} s",
-    "% of one processor": lambda value: "< 0.1 %" if 0 < value < 0.05 else f"{value:.1f} %",  # noqa: PLR2004
+    "% of one processor": lambda value: numbers.percent(value / 100),
     "queries": lambda value: numbers.counted(value, "queries") if value else _NONE,
 }
 

@@ -31,7 +31,7 @@ export const format = {
   percent(value) {
     if (missing(value)) return MISSING;
     const scaled = Math.round(1e11 * value) / 1e9;
-    if (scaled > 0 && scaled < 0.05) return "<0.1 %";
+    if (scaled > 0 && scaled < 0.05) return "< 0.1 %";
     return `${grouped(scaled, Math.abs(scaled) >= 9.95 || Number.isInteger(scaled) ? 0 : 1)} %`;
   },
   milliseconds(value) {

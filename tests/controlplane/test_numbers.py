@@ -21,7 +21,7 @@ def test_compact(value: float | None, shown: str) -> None:
 @pytest.mark.parametrize(
     ("value", "shown"),
     [(0.054, "5.4 %"), (0.05, "5 %"), (0, "0 %"), (0.25, "25 %"), (1.2, "120 %"),
-     (0.0005, "0.1 %"), (0.00049, "<0.1 %"), (1e-9, "<0.1 %")],
+     (0.0005, "0.1 %"), (0.00049, "< 0.1 %"), (1e-9, "< 0.1 %")],
 )  # fmt: skip
 def test_percent(value: float, shown: str) -> None:
     assert numbers.percent(value) == shown

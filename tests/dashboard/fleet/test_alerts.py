@@ -10,6 +10,7 @@ from controlplane.alerts import actions
 from controlplane.alerts.states import AlertStatus, status_of
 from controlplane.models import Alert, Execution
 from dashboard.clusters.alert_rows import explain_address
+from dashboard.frame.headline import NO_CAUSE
 from tests.support.alerting import firing, fleet_cluster
 from tests.support.cluster import actor
 from tests.support.execution import execution_row
@@ -88,6 +89,12 @@ def test_the_history_has_the_end_of_the_excess_and_the_plans_during_it(
     assert history.index(path) < history.index("Back within the limit")
     Execution.objects.update(finished_at=alert.since - minute)
     assert path not in viewing.get(address(alert)).content.decode(), "before the alert"
+
+
+def test_an_alert_that_has_ended_lacks_no_cause(viewing: Client, alert: Alert) -> None:
+    assert NO_CAUSE in viewing.get(address(alert)).content.decode()
+    Alert.objects.update(state="cleared", cleared_at=timezone.now())
+    assert NO_CAUSE not in viewing.get(address(alert)).content.decode()
 
 
 def test_an_alert_that_has_been_cleared_is_not_changed(operating: Client, alert: Alert) -> None:

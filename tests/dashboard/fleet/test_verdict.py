@@ -58,6 +58,21 @@ def test_a_limit_counts_once_its_alert_fires(operating: Client) -> None:
     assert verdicts(operating) == ("bad", "2 limits exceeded", 2)
 
 
+def test_a_limit_counts_until_its_alert_clears(operating: Client) -> None:
+    """A value that moves around its limit does not change the verdict."""
+    cluster, now = fleet_cluster("bad", latency_p95=9_900.0), timezone.now()
+    alert = firing(cluster, value=9_900.0)
+    assert verdicts(operating) == ("bad", "1 alert open", 1)
+    headline = headline_of(cluster_statuses(None, now)[0])
+    assert headline.why.endswith("the alert ends after 60 s below 9.0 s.")
+    alert.within_since = now - timedelta(seconds=59)
+    alert.save()
+    assert verdicts(operating) == ("bad", "1 alert open", 1)
+    alert.state, alert.cleared_at = "cleared", now
+    alert.save()
+    assert verdicts(operating) == ("warn", "near a limit", 0)
+
+
 def test_a_monitor_that_is_not_ok_is_part_of_the_verdict(operating: Client) -> None:
     cluster = fleet_cluster("bad")
     decided(cluster, "no_planner", seconds_ago=90)
