@@ -25,25 +25,16 @@ from workers.pipeline.engine import advance, partial_aggregation
 from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.evaluation.records import BlockRun, Records
+from workers.pipeline.engine.store import MemoryStore
 from workers.pipeline.nodes import node_batch
 
 RECORDS, STREAMS = 25_000, 20
 NOTHING = np.zeros((0, 4), np.int64)
 
 
-class Memory(dict[str, bytes]):
-    """A store in memory."""
-
-    def put(self, name: str, value: bytes) -> None:
-        self[name] = value
-
-    def remove(self, name: str) -> None:
-        del self[name]
-
-
 def main() -> None:
     spent: dict[bool, list[float]] = {True: [], False: []}
-    stores, tasks = {True: Memory(), False: Memory()}, all_tasks()
+    stores, tasks = {True: MemoryStore(), False: MemoryStore()}, all_tasks()
     count = parse_options().batches
     for batch, records in enumerate(batches(count)):
         for measured in (True, False) if batch % 2 else (False, True):

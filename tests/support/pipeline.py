@@ -13,7 +13,7 @@ from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.publication import publish
 from controlplane.wire.routing.table import RoutingDelta
 from tests.support.whole_results import VARIABLE, results_database
-from tests.workers.pipeline.engine.test_advance import Memory
+from workers.pipeline.engine.store import MemoryStore
 from workers.pipeline.exchange.envelope import node_input
 from workers.pipeline.nodes.node_batch import NodeBatch
 from workers.pipeline.sink import SinkWriter
@@ -34,11 +34,11 @@ class Pipeline:
     max_records: int = 10_000
     log_url: str = ""
     version: int = 0
-    stores: dict[int, Memory] = field(default_factory=dict)
+    stores: dict[int, MemoryStore] = field(default_factory=dict)
     offset: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.stores = {node: Memory() for node in range(self.nodes)}
+        self.stores = {node: MemoryStore() for node in range(self.nodes)}
         self._start()
 
     def restart(self) -> None:
@@ -69,9 +69,9 @@ class Pipeline:
         end = self.reader.latestOffset(begin, None)
         if end == begin:
             return {}
-        before = {node: Memory(store) for node, store in self.stores.items()}
+        before = {node: MemoryStore(store) for node, store in self.stores.items()}
         for _ in range(repeat):
-            self.stores = {node: Memory(store) for node, store in before.items()}
+            self.stores = {node: MemoryStore(store) for node, store in before.items()}
             self._process(begin, end)
         self.offset = end
         entries: Any = self.client.xrange(keys.telemetry_key(self.cluster))

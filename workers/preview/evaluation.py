@@ -21,6 +21,7 @@ from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscrip
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.partial_aggregation import BatchChanges
+from workers.pipeline.engine.store import MemoryStore
 from workers.preview.records import NewestEntries, NewestRecords, newest_records
 
 # The query, its only batch, and the time that the last steps of users' aggregates have.
@@ -60,16 +61,6 @@ class QueryFailed(Exception):
         return self.fault.why
 
 
-class _Memory(dict[str, bytes]):
-    """A state store in memory."""
-
-    def put(self, name: str, value: bytes) -> None:
-        self[name] = value
-
-    def remove(self, name: str) -> None:
-        del self[name]
-
-
 def evaluate(draft: Draft, computation: Computation, newest: NewestEntries) -> Preview:
     """Return the windows of a query over these blocks, all as one batch on one node.
 
@@ -96,7 +87,7 @@ def _advanced(draft: Draft, computation: Computation, records: NewestRecords) ->
     subscription = Subscription(_QUERY, 0, streams, 1, np.ones(1, np.bool_))
     tasks = Tasks.of([NodeGroup.of(computation, [subscription])])
     # No window closes: all of them are changes.
-    return advance_state(_Memory(), tasks, records.parts, {}, _BATCH, closes=False)
+    return advance_state(MemoryStore(), tasks, records.parts, {}, _BATCH, closes=False)
 
 
 def _rows(computation: Computation, changes: BatchChanges) -> list[WindowRow]:

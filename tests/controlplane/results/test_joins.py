@@ -26,9 +26,9 @@ from tests.support.schemas import REPORTS
 from tests.support.schemas import part as reports_with
 from tests.support.sunk import report, write_batch
 from tests.support.windows import DjangoDatabase
-from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.evaluation.records import Records
+from workers.pipeline.engine.store import MemoryStore
 from workers.pipeline.routing.compiled_table import CompiledTable
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -200,7 +200,7 @@ def test_what_was_submitted_is_what_the_nodes_compute(operator: Actor, sf: Clust
     query = queries.submit(operator, sf, spec(tasks=8))
     table = CompiledTable(read_after_drain(sf))
     rows = random_rows([stream_id(sf, name) for name in ("s0", "s1", "s2", "s3")])
-    stores = [Memory() for _ in range(4)]
+    stores = [MemoryStore() for _ in range(4)]
     for batch, part in enumerate(np.array_split(np.arange(len(rows)), 3), start=1):
         for node, store in enumerate(stores):
             records = records_of([rows[at] for at in part])

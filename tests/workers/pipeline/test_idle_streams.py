@@ -18,8 +18,8 @@ from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import assigned
 from tests.support.whole_results import read_windows
-from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.storage.idle_streams import CLOCK, LogTimes, StreamClock
+from workers.pipeline.engine.store import MemoryStore
 
 SENSOR = StreamSchema(
     (ColumnSpec("at", "timestamp(ms)", nullable=False), ColumnSpec("key", "string")),
@@ -162,7 +162,7 @@ def test_what_is_closed_stays_closed_when_an_idle_stream_returns() -> None:
 
 
 def test_what_a_node_knows_of_the_log_outlives_a_batch() -> None:
-    store = Memory()
+    store = MemoryStore()
     clock = StreamClock.read(store, LogTimes(1_000, {1: 900}, {1: 100, 2: 100}))
     clock.close({5: (1, 2)}, {1: 10})
     clock.save(store, {5: (1, 2)})

@@ -20,8 +20,7 @@ from controlplane.models import Cluster, ClusterHealth, Incident, Query
 from controlplane.results.pages import keyed_windows
 from tests.support.cluster import actor, placed_split, small_cluster, stream_id
 from tests.support.records import append_at
-from tests.workers.pipeline.engine.test_advance import Memory
-from workers.pipeline.engine.store import Store
+from workers.pipeline.engine.store import MemoryStore, Store
 from workers.pipeline.exchange.envelope import node_input
 from workers.pipeline.nodes.node_batch import NodeBatch
 from workers.pipeline.sink import SinkWriter
@@ -53,7 +52,7 @@ class Plant:
         self.reader = LogReader("sf", self.url, 1, 4, 2, 10_000, 1 << 24, 1 << 30)
         self.sink = SinkWriter("sf", self.url, "")
         if anew:
-            self.stores: dict[int, Store] = defaultdict(Memory)
+            self.stores: dict[int, Store] = defaultdict(MemoryStore)
             self.offset: dict[str, Any] = _stored(self.reader.initialOffset())
             self.ran = False
 

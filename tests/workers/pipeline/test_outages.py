@@ -25,7 +25,7 @@ from tests.support.pipeline import Pipeline
 from tests.support.redis_server import RedisServer
 from tests.support.schemas import FAR_S, assigned
 from tests.support.whole_results import read_windows
-from tests.workers.pipeline.engine.test_advance import Memory
+from workers.pipeline.engine.store import MemoryStore
 from workers.pipeline.exchange import durability
 from workers.pipeline.exchange.durability import BatchesLost
 from workers.pipeline.sink import SinkWriter
@@ -179,7 +179,7 @@ def test_writes_that_a_restart_lost_are_repeated(
         monkeypatch.setattr(LogReader, "read", sized(read))
     before_commit(monkeypatch, lambda: cluster.restart(sizes[0]))
     cluster.append(3, 4, None)
-    before = {node: Memory(store) for node, store in cluster.pipeline.stores.items()}
+    before = {node: MemoryStore(store) for node, store in cluster.pipeline.stores.items()}
     with pytest.raises(WritesLost, match=f"{part}:0"):
         cluster.pipeline.batch()
     assert cluster.counted() == 4, "results are not in Redis"

@@ -4,7 +4,6 @@ Pure: state is read from and written to a `Store`, so the same code runs in Spar
 in a dictionary.
 """
 
-import json
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +43,7 @@ from workers.pipeline.engine.storage.window_state import (
     merge_state,
     windows_to_republish,
 )
-from workers.pipeline.engine.store import Store
+from workers.pipeline.engine.store import Store, read_json, write_json
 
 
 def advance_state(
@@ -100,16 +99,14 @@ def _advance_schemas(
 
     Pages of every schema are visited in turn, so that closed windows and ended queries are deleted.
     """
-    sizes: dict[str, int] = json.loads(store.get(SIZES) or b"{}")
-    old_sizes = dict(sizes)
+    sizes: dict[str, int] = read_json(store, SIZES)
     known = {key.rpartition("/")[0] for key in sizes}
     for name in sorted({*added, *known}):
         schema = schema_named(name)
         pages = Pages(store, schema, name, sizes)
         rows = pa.concat_tables([schema.arrow.empty_table(), *added.get(name, [])])
         _advance_schema(pages, tasks, rows, context, changes)
-    if sizes != old_sizes:
-        store.put(SIZES, json.dumps(sizes).encode())
+    write_json(store, SIZES, sizes)
     changes.state_bytes = sum(sizes.values())
 
 

@@ -37,7 +37,7 @@ from workers.pipeline.engine.storage.window_state import (
     merge_equal_rows,
     whole_windows,
 )
-from workers.pipeline.engine.store import Store
+from workers.pipeline.engine.store import Store, read_json, write_json
 
 MERGED: Final = "merged"
 # By query up to where (event time, ms) its windows are closed, and what the clock was when it came.
@@ -85,13 +85,12 @@ def merge_parts(
     are forgotten. Faults are what the merging of a query, by its id, could not compute. `clock`: by
     which streams are idle.
     """
-    known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
-    before = json.dumps(known)
+    known: dict[str, list[str]] = read_json(store, MERGED)
     for ended in [query for query in known if int(query) not in members]:
         _forget(store, known, ended)
     result: list[tuple[str, StateSchema, Any]] = []
     faults: dict[int, FaultReason] = {}
-    task_counts: dict[str, int] = json.loads(store.get(TASKS) or b"{}")
+    task_counts: dict[str, int] = read_json(store, TASKS)
     closes = _close_windows(store, members, watermarks, clock or StreamClock())
     for query, tables in parts.items():
         work = partial(_merge_query, store, members[query], tables, closes[query])
@@ -104,8 +103,7 @@ def merge_parts(
                 if name not in names:
                     names.append(name)
     _combine_removed(store, members, known, task_counts, faults)
-    if json.dumps(known) != before:
-        store.put(MERGED, json.dumps(known).encode())
+    write_json(store, MERGED, known)
     return result, faults
 
 
@@ -127,9 +125,7 @@ def _combine_removed(
             for combined in run_stage(AGGREGATOR, [int(query)], work, faults, no_sample):
                 store.put(key, combined)
     counts = {query: min(tasks, task_counts[query]) for query, tasks in now.items()}
-    written = json.dumps(counts).encode()
-    if written != (store.get(TASKS) or b"{}"):
-        store.put(TASKS, written)
+    write_json(store, TASKS, counts)
 
 
 def _without_removed(form: StateSchema, data: bytes | None, member: Member) -> bytes:
@@ -150,7 +146,7 @@ def widen_state(
     store: Store, members: Mapping[int, Member], widening: Widening, faults: dict[int, FaultReason]
 ) -> None:
     """Convert the stored parts of queries to their present schemas; errors become faults."""
-    known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
+    known: dict[str, list[str]] = read_json(store, MERGED)
     for query, member in members.items():
         kept = {name: [from_bytes(schema_named(name), store.get(f"{MERGED}/{query}/{name}"))]
                 for name in known.get(str(query), ())}  # fmt: skip
@@ -163,7 +159,7 @@ def widen_state(
                 store.put(f"{MERGED}/{query}/{name}", to_bytes(pa.concat_tables(rows)))
             if kept:
                 known[str(query)] = list(tables)
-    store.put(MERGED, json.dumps(known).encode())
+    write_json(store, MERGED, known)
 
 
 class _ClosedUntil(NamedTuple):
@@ -177,18 +173,15 @@ def _close_windows(
     store: Store, members: Mapping[int, Member], watermarks: Mapping[int, int], clock: StreamClock
 ) -> dict[int, _ClosedUntil]:
     """Close the windows of each query up to the slowest of its streams that are not idle."""
-    data = store.get(CLOSED)
-    known = {query: row for query, *row in json.loads(data or b"[]")}
+    known = read_json(store, CLOSED)
     result: dict[int, _ClosedUntil] = {}
-    rows: list[list[int]] = []
+    rows: dict[str, list[int]] = {}
     for query, member in members.items():
-        before_ms, begun_ms = known.get(query, [NO_WATERMARK, clock.now_ms])
+        before_ms, begun_ms = known.get(str(query), [NO_WATERMARK, clock.now_ms])
         now_ms = clock.slowest(watermarks, member.subscription.streams, begun_ms)
         result[query] = _ClosedUntil(before_ms, max(before_ms, now_ms))
-        rows.append([query, result[query].now_ms, begun_ms])
-    written = json.dumps(rows).encode()
-    if written != (data or b"[]"):
-        store.put(CLOSED, written)
+        rows[str(query)] = [result[query].now_ms, begun_ms]
+    write_json(store, CLOSED, rows)
     return result
 
 
@@ -219,21 +212,17 @@ def _sample(tables: Tables, _error: Exception) -> str:
 
 def export_state(store: Store, query: int) -> dict[str, bytes]:
     """Remove the parts of a query from the store and return their bytes by schema name."""
-    known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
+    known: dict[str, list[str]] = read_json(store, MERGED)
     names = known.get(str(query), [])
     result = {name: store.get(f"{MERGED}/{query}/{name}") or b"" for name in names}
     if names:
         _forget(store, known, str(query))
-        store.put(MERGED, json.dumps(known).encode())
-    tasks = json.loads(store.get(TASKS) or b"{}")
-    if str(query) in tasks:
-        result[TASKS] = json.dumps(tasks.pop(str(query))).encode()
-        store.put(TASKS, json.dumps(tasks).encode())
-    closed = json.loads(store.get(CLOSED) or b"[]")
-    own_rows = [row for row in closed if row[0] == query]
-    if own_rows:
-        store.put(CLOSED, json.dumps([row for row in closed if row[0] != query]).encode())
-        result[CLOSED] = json.dumps(own_rows).encode()
+        write_json(store, MERGED, known)
+    for name in (TASKS, CLOSED):
+        values = read_json(store, name)
+        if str(query) in values:
+            result[name] = json.dumps(values.pop(str(query))).encode()
+            write_json(store, name, values)
     return result
 
 
@@ -241,7 +230,7 @@ def import_state(
     store: Store, query: int, forms: Mapping[str, bytes], share: KeyPartition = WHOLE
 ) -> None:
     """Add what another node kept of a query to the store, as far as the share has the keys."""
-    known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
+    known: dict[str, list[str]] = read_json(store, MERGED)
     present = known.get(str(query), [])
     names = [name for name in forms if name not in (CLOSED, TASKS)]
     for name in names:
@@ -251,22 +240,16 @@ def import_state(
         store.put(key, to_bytes(pa.concat_tables([others, rows])))
     if names:
         known[str(query)] = list(dict.fromkeys([*present, *names]))
-        store.put(MERGED, json.dumps(known).encode())
+        write_json(store, MERGED, known)
     if TASKS in forms:
-        tasks = json.loads(store.get(TASKS) or b"{}")
+        tasks = read_json(store, TASKS)
         tasks[str(query)] = max(json.loads(forms[TASKS]), tasks.get(str(query), 0))
-        store.put(TASKS, json.dumps(tasks).encode())
+        write_json(store, TASKS, tasks)
     if CLOSED in forms:
-        _import_closed(store, query, json.loads(forms[CLOSED]))
-
-
-def _import_closed(store: Store, query: int, rows: list[list[int]]) -> None:
-    """Import where windows are closed; of several sources the least, as their keys differ."""
-    closed = json.loads(store.get(CLOSED) or b"[]")
-    rows += [row for row in closed if row[0] == query]
-    _, *columns = zip(*rows, strict=True)
-    others = [row for row in closed if row[0] != query]
-    store.put(CLOSED, json.dumps([*others, [query, *map(min, columns)]]).encode())
+        closed, imported = read_json(store, CLOSED), json.loads(forms[CLOSED])
+        # Of several sources the least, as their keys differ.
+        closed[str(query)] = [*map(min, imported, closed.get(str(query), imported))]
+        write_json(store, CLOSED, closed)
 
 
 def _forget(store: Store, known: dict[str, list[str]], query: str) -> None:

@@ -15,23 +15,13 @@ from controlplane.wire import keys
 from workers.pipeline.engine.evaluation.records import sample_of_records
 from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.failures.probe import find_culprits
-from workers.pipeline.engine.store import Store
+from workers.pipeline.engine.store import MemoryStore, Store
 from workers.pipeline.exchange.envelope import Envelope, NodeInput, records_of
 from workers.pipeline.nodes.state_store import NodeStore
 from workers.pipeline.reports.activity import count_step
 
 _KEPT_SECONDS: Final = 86_400
 _NOT_PROBED: Final = FaultReason("not evaluated in this probe")
-
-
-class _ScratchStore(dict[str, bytes]):
-    """A copy of a node's state for a probe; its changes end with the child."""
-
-    def put(self, name: str, value: bytes) -> None:
-        self[name] = value
-
-    def remove(self, name: str) -> None:
-        self.pop(name, None)
 
 
 def find_quarantined(
@@ -56,7 +46,7 @@ def find_quarantined(
 
     def evaluate_some(some: Collection[int]) -> None:
         others = dict.fromkeys(queries - set(some), _NOT_PROBED)
-        evaluate(_ScratchStore(state), before | others)
+        evaluate(MemoryStore(state), before | others)
 
     def keep(result: Mapping[int, FaultReason]) -> None:
         # The agent sees that the batch makes progress.

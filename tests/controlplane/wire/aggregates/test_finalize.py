@@ -20,10 +20,10 @@ from tests.support.sunk import report, write_batch
 from tests.support.whole_results import read_windows
 from tests.workers.pipeline.engine.evaluation.test_user_aggregates import TestRange
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
-from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
+from workers.pipeline.engine.store import MemoryStore
 
 assert TestRange is not None  # registers test_range
 draw = np.random.default_rng(3)
@@ -63,7 +63,7 @@ EVERYTHING = QueryText(
 def run(client: "redis.Redis", text: QueryText, cuts: int, runs: int = 1) -> Any:
     """Return the windows that a reader sees after the rows came in so many batches."""
     computation = computation_of(text, COLUMNS)
-    stores: list[Memory] = [Memory() for _ in range(runs)]
+    stores: list[MemoryStore] = [MemoryStore() for _ in range(runs)]
     for batch, rows in enumerate(np.array_split(np.arange(len(ROWS)), cuts)):
         life = batch * runs // cuts
         one = Subscription(9, life, (1, 2), 1, np.array([True]))

@@ -13,18 +13,9 @@ from workers.pipeline.checkpoints.bootstrap import (
     read_bootstrap,
 )
 from workers.pipeline.checkpoints.files import WrongPartitions
+from workers.pipeline.engine.store import MemoryStore
 
 OFFSET = {"batch": 41, "position": "7-0", "total": 12, "version": 3, "export_version": None}
-
-
-class Values(dict[str, bytes]):
-    """A store in memory."""
-
-    def put(self, name: str, value: bytes) -> None:
-        self[name] = value
-
-    def remove(self, name: str) -> None:
-        del self[name]
 
 
 @pytest.fixture
@@ -56,7 +47,7 @@ def test_each_node_gets_its_own_state_in_the_first_batch(checkpoint: Path) -> No
     seed = read_bootstrap(checkpoint, 5)
     assert seed is not None
     assert seed.offset == OFFSET
-    stores = [Values() for _ in range(5)]
+    stores = [MemoryStore() for _ in range(5)]
     for node, store in enumerate(stores):
         seed.import_state(store, node, batch=42)
     assert stores[0] == {"marks": b"{}", "numbers/3": b"\x00\xff"}
@@ -66,7 +57,7 @@ def test_each_node_gets_its_own_state_in_the_first_batch(checkpoint: Path) -> No
 
 def test_later_batches_do_not_get_it_again(checkpoint: Path) -> None:
     """Pages that changed since would be set back."""
-    seed, store = read_bootstrap(checkpoint, 5), Values()
+    seed, store = read_bootstrap(checkpoint, 5), MemoryStore()
     assert seed is not None
     seed.import_state(store, 0, batch=43)
     assert store == {}
@@ -96,7 +87,7 @@ def test_a_file_that_is_not_whole_is_noticed(checkpoint: Path) -> None:
     BootstrapWriter(checkpoint / "other").write(0, [("marks", b"{}")])
     (checkpoint / "other" / "seed" / "0.arrow").replace(checkpoint / "seed" / "0.arrow")
     with pytest.raises(BootstrapDamaged, match="1 of 2"):
-        seed.import_state(Values(), 0, batch=42)
+        seed.import_state(MemoryStore(), 0, batch=42)
 
 
 def test_a_first_batch_that_runs_again_begins_where_it_did(tmp_path: Path) -> None:

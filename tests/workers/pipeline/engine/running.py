@@ -12,11 +12,11 @@ from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation, computation_of
 from controlplane.wire.query_text import QueryText
 from tests.workers.pipeline.engine.given import changed_rows
-from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.evaluation.records import BlockRun, Records
+from workers.pipeline.engine.store import MemoryStore
 
 
 class Running:
@@ -32,7 +32,7 @@ class Running:
         self.computations = computations
         self.faults: dict[int, str] = {}
         self.late = 0
-        self._stores = [Memory() for _ in range(nodes)]
+        self._stores = [MemoryStore() for _ in range(nodes)]
         self._tasks = [self._of_node(node, streams, tasks) for node in range(nodes)]
         self._written: dict[int, dict[str, list[tuple[int, Any]]]] = {}
         self._batches = 0

@@ -27,6 +27,7 @@ from workers.pipeline.engine.evaluation.drop_rules import is_window_dropped, sam
 from workers.pipeline.engine.evaluation.records import Int64s, task_column
 from workers.pipeline.engine.partial_aggregation import BatchChanges
 from workers.pipeline.engine.storage.state_transfer import export_state, import_state
+from workers.pipeline.engine.store import MemoryStore
 
 assert TestRange is not None  # registers test_range
 BY_STREAM = computation_of(
@@ -48,16 +49,6 @@ QUERIES = {
     48: (SPREAD, (1, 2), 5),
     64: (RICH, (2,), 1),
 }
-
-
-class Memory(dict[str, bytes]):
-    """A store in memory."""
-
-    def put(self, name: str, value: bytes) -> None:
-        self[name] = value
-
-    def remove(self, name: str) -> None:
-        del self[name]
 
 
 def tasks_of(owned: set[tuple[int, int]]) -> Tasks:
@@ -99,7 +90,7 @@ moves = st.lists(st.tuples(st.integers(0, len(ALL) - 1), st.integers(0, 2)), max
 def test_windows_do_not_depend_on_batches_nor_on_where_tasks_are(
     steps: Sequence[tuple[Sequence[Row], Sequence[tuple[int, int]]]],
 ) -> None:
-    nodes = [Memory() for _ in range(3)]
+    nodes = [MemoryStore() for _ in range(3)]
     owner = {task: at % 3 for at, task in enumerate(ALL)}
     seen: dict[Any, Any] = {}
     for batch, (rows, moved) in enumerate(steps):
@@ -117,12 +108,12 @@ def test_windows_do_not_depend_on_batches_nor_on_where_tasks_are(
     alone: Any = {}
     if together:
         records = records_of(together, None)
-        alone = seen_windows(advance_state(Memory(), tasks_of(set(ALL)), records, {}, 0))
+        alone = seen_windows(advance_state(MemoryStore(), tasks_of(set(ALL)), records, {}, 0))
     assert seen == alone
 
 
 def test_state_leaves_when_windows_close_and_queries_end() -> None:
-    store, everything = Memory(), tasks_of(set(ALL))
+    store, everything = MemoryStore(), tasks_of(set(ALL))
     rows = [(1, 0, 1, "a", 1), (2, 0, 1, "a", 1)]
     advance_state(store, everything, records_of(rows, None), {1: 0, 2: 0}, 0)
     # Much later: all windows of before have closed, and each page has had its turn.
@@ -140,7 +131,7 @@ def test_state_leaves_when_windows_close_and_queries_end() -> None:
 
 
 def test_a_new_run_begins_with_nothing() -> None:
-    store = Memory()
+    store = MemoryStore()
     records = records_of([(2, 0, 1, "a", 1)], None)
     advance_state(store, tasks_of({(32, 0)}), records, {2: 0}, 0)
     again = NodeGroup.of(BY_STREAM, [Subscription(32, 2, (2,), 1, np.array([True]))])
@@ -171,7 +162,7 @@ def test_windows_that_are_kept_are_whole_and_dropped_ones_are_not_there(
     found = []
     for intake in (DIRECT, Intake(drop_rules=((1, rule),), windows=((1, rule),))):
         tasks = Tasks.of([NodeGroup.of(computation, [one], intake)])
-        changed = advance_state(Memory(), tasks, records, {}, 1)
+        changed = advance_state(MemoryStore(), tasks, records, {}, 1)
         found.append({
             (row["pane"], row["k0"]): (row["s0"], row["s2"])
             for _, _, table in changed_rows(changed) for row in table.to_pylist()
@@ -193,7 +184,7 @@ def test_what_an_edge_drops_is_counted_on_one_node() -> None:
     for mine in ([True, False, True], [False, True, False]):
         one = Subscription(9, 0, (1,), 3, np.array(mine))
         tasks = Tasks.of([NodeGroup.of(SPREAD, [one], intake)])
-        found.append(advance_state(Memory(), tasks, records, {}, 1))
+        found.append(advance_state(MemoryStore(), tasks, records, {}, 1))
     kept = sum(int(_taken_records(one).sum()) for one in found)
     dropped = [one.dropped[1, 9] for one in found]
     assert min(dropped) > 0
@@ -210,10 +201,10 @@ def test_records_that_waited_find_their_task_as_when_they_came() -> None:
         Tasks.of([NodeGroup.of(SPREAD, [one], intake)]) for intake in (DIRECT, Intake(column))
     )
     held = {9: TaskOwnership(0, [0, 1], column)}
-    found = advance_state(Memory(), by_key, chosen, {}, 1, by_key.within(held))
+    found = advance_state(MemoryStore(), by_key, chosen, {}, 1, by_key.within(held))
     assert _taken_records(found).sum() == np.count_nonzero(np.arange(400) % 3 == 1)
-    then = advance_state(Memory(), by_key, plain, {}, 1)
-    found = advance_state(Memory(), by_column, plain, {}, 1, by_column.within(by_key.owned()))
+    then = advance_state(MemoryStore(), by_key, plain, {}, 1)
+    found = advance_state(MemoryStore(), by_column, plain, {}, 1, by_column.within(by_key.owned()))
     assert _taken_records(found).sum() == _taken_records(then).sum() > 0
 
 
@@ -222,7 +213,7 @@ def test_records_of_streams_that_no_edge_drops_need_no_luck() -> None:
     rows: list[Row] = [(1, at, at, "a", 1) for at in range(10)]
     one = Subscription(9, 0, (1, 2), 1, np.array([True]))
     tasks = Tasks.of([NodeGroup.of(SPREAD, [one], Intake(drop_rules=((2, DropRule.of(0.4)),)))])
-    found = advance_state(Memory(), tasks, records_of(rows, None), {}, 1)
+    found = advance_state(MemoryStore(), tasks, records_of(rows, None), {}, 1)
     assert _taken_records(found).sum() == 10
     assert not any(found.dropped.values())
 

@@ -12,12 +12,12 @@ from controlplane.wire.query_text import QueryText
 from tests.workers.pipeline.engine.evaluation.test_user_aggregates import TestRange
 from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
-from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.partial_aggregation import BatchChanges
 from workers.pipeline.engine.storage.state_transfer import export_state, import_state
+from workers.pipeline.engine.store import MemoryStore
 
 assert TestRange is not None  # registers test_range
 COUNT = computation_of(
@@ -57,7 +57,7 @@ class Nodes:
 
     def __init__(self, merged_elsewhere: Collection[int] = ()) -> None:
         self._apart = merged_elsewhere
-        self._stores = [Memory() for _ in range(3)]
+        self._stores = [MemoryStore() for _ in range(3)]
         self._owner = {task: at % 3 for at, task in enumerate(TASKS)}
         self._newest_ms: int | None = None
         self._batch = 0
@@ -127,7 +127,7 @@ def test_equal_queries_share_one_block_and_the_state_stays_empty() -> None:
     """A batch over an hour: all windows but the last ones pass by the state."""
     rows: list[Row] = [(1 + at % 2, 2_000 + at * 500, at % 5, "a", at) for at in range(7_200)]
     tasks = tasks_of([(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)])
-    store = Memory()
+    store = MemoryStore()
     records = records_of(rows, 0)
     found = advance_state(store, tasks, records, records.newest(), 1)
     (block,) = found.blocks
@@ -145,7 +145,7 @@ def test_equal_queries_share_one_block_and_the_state_stays_empty() -> None:
 
 def test_what_may_get_more_records_is_no_block() -> None:
     """Its end is not passed by the lateness, or it began before the batch."""
-    store, tasks = Memory(), tasks_of([(3, 0)])
+    store, tasks = MemoryStore(), tasks_of([(3, 0)])
     first = records_of([(2, 100, 1, "a", 1)], None)
     assert advance_state(store, tasks, first, {2: 100}, 1).blocks == []
     second = records_of([(2, 900, 1, "a", 1), (2, 1_100, 1, "a", 1), (2, 2_600, 1, "a", 1)], 100)
@@ -163,7 +163,7 @@ def test_a_node_without_the_windows_of_a_split_query_gives_out_no_block() -> Non
     records = records_of([(1, 2_000, 1, "a", 1), (1, 9_000, 1, "a", 1)], 0)
     starts = []
     for task in range(3):
-        found = advance_state(Memory(), tasks_of([(1, task)]), records, {1: 9_000}, 1)
+        found = advance_state(MemoryStore(), tasks_of([(1, task)]), records, {1: 9_000}, 1)
         assert all(len(rows) for block in found.blocks for _, _, rows in block.tables)
         starts += [
             rows["pane"].to_pylist() for block in found.blocks for _, _, rows in block.tables

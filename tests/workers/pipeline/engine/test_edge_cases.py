@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 from controlplane.wire.routing.drop_rules import DropRule
-from tests.workers.pipeline.engine.test_advance import Memory
 from tests.workers.pipeline.engine.warehouse import readings
 from workers.pipeline.engine.aggregation.selection import BY_LADDER, BY_RULE, KEPT, drop_causes
 from workers.pipeline.engine.assignment.subscriptions import Intake
 from workers.pipeline.engine.failures.fault import FaultReason, read_faults, write_faults
 from workers.pipeline.engine.kernels.decimals import add, divide, multiply, subtract
 from workers.pipeline.engine.partial_aggregation import BatchChanges, task_bytes
+from workers.pipeline.engine.store import MemoryStore
 
 DECIMAL = pa.decimal128(38, 9)
 # Its units do not fit into 64 bits.
@@ -94,7 +94,7 @@ def test_changes_of_parts_are_added() -> None:
 
 
 def test_a_node_keeps_the_samples_of_32_faults() -> None:
-    store = Memory()
+    store = MemoryStore()
     faults = {query: (1, FaultReason("no", "merge", "[1]")) for query in range(33)}
     write_faults(store, faults)
     kept = read_faults(store, dict.fromkeys(faults, 1))

@@ -15,7 +15,6 @@ from controlplane.wire.query_text import QueryText
 from tests.workers.pipeline.engine.evaluation.test_user_aggregates import TestRange
 from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
-from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import Intake, NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
@@ -28,6 +27,7 @@ from workers.pipeline.engine.final_aggregation import (
     merge_parts,
 )
 from workers.pipeline.engine.storage.idle_streams import StreamClock
+from workers.pipeline.engine.store import MemoryStore
 
 assert TestRange is not None  # registers test_range
 QUERY = 5
@@ -49,7 +49,7 @@ def tasks_of(mine: list[bool]) -> Tasks:
 def parts_of(rows: list[Row], tasks: int, cuts: int, rng: np.random.Generator) -> Parts:
     """Return what two nodes with half of the tasks each give out, batch by batch."""
     half = [task < tasks // 2 for task in range(tasks)]
-    nodes = [(Memory(), tasks_of(half)), (Memory(), tasks_of([not one for one in half]))]
+    nodes = [(MemoryStore(), tasks_of(half)), (MemoryStore(), tasks_of([not one for one in half]))]
     found: Parts = []
     for batch, at in enumerate(np.array_split(np.arange(len(rows)), cuts)):
         records = records_of([rows[place] for place in at], None)
@@ -88,16 +88,16 @@ def test_merged_windows_are_those_of_one_task(seed: int, cuts: int, tasks: int) 
     """Every part is given twice, a hot key has parts everywhere, and aggregators take turns."""
     rng = np.random.default_rng(seed)
     rows = rows_of(rng, 60)
-    store, members = Memory(), tasks_of([True] * tasks).members
+    store, members = MemoryStore(), tasks_of([True] * tasks).members
     merged = []
     for tables in parts_of(rows, tasks, cuts, rng):
         for _ in range(2):
             given_out, _ = merge_parts(store, members, {QUERY: tables}, {})
         merged.append([(name, table) for name, _, table in given_out])
-        forms, store = export_state(store, QUERY), Memory()
+        forms, store = export_state(store, QUERY), MemoryStore()
         import_state(store, QUERY, forms)
     one = Tasks.of([NodeGroup.of(COMPUTATION, [ALONE])])
-    whole = advance_state(Memory(), one, records_of(rows, None), {}, 1)
+    whole = advance_state(MemoryStore(), one, records_of(rows, None), {}, 1)
     assert seen(merged) == seen([[(name, table) for name, _, table in changed_rows(whole)]])
 
 
@@ -108,11 +108,11 @@ def test_aggregators_share_the_keys_in_any_number(seed: int, counts: list[int]) 
     rng = np.random.default_rng(seed)
     rows = rows_of(rng, 60)
     members = tasks_of([True] * 4).members
-    stores, merged = [Memory()], []
+    stores, merged = [MemoryStore()], []
     for tables, count in zip(parts_of(rows, 4, len(counts), rng), counts, strict=True):
         if count != len(stores):
             exported = [export_state(store, QUERY) for store in stores]
-            stores = [Memory() for _ in range(count)]
+            stores = [MemoryStore() for _ in range(count)]
             for place, store in enumerate(stores):
                 for forms in exported:
                     import_state(store, QUERY, forms, KeyPartition(place, count))
@@ -126,7 +126,7 @@ def test_aggregators_share_the_keys_in_any_number(seed: int, counts: list[int]) 
             given_out += [(name, table) for name, _, table in emitted]
         merged.append(given_out)
     one = Tasks.of([NodeGroup.of(COMPUTATION, [ALONE])])
-    whole = advance_state(Memory(), one, records_of(rows, None), {}, 1)
+    whole = advance_state(MemoryStore(), one, records_of(rows, None), {}, 1)
     assert seen(merged) == seen([[(name, table) for name, _, table in changed_rows(whole)]])
 
 
@@ -134,7 +134,7 @@ def test_a_merged_window_has_one_row_per_key() -> None:
     """A reader need not know how many parts there were."""
     rng = np.random.default_rng(3)
     (tables,) = parts_of(rows_of(rng, 50), 4, 1, rng)
-    given_out, _ = merge_parts(Memory(), tasks_of([True] * 4).members, {QUERY: tables}, {})
+    given_out, _ = merge_parts(MemoryStore(), tasks_of([True] * 4).members, {QUERY: tables}, {})
     (rows,) = [table for name, _, table in given_out if name.startswith("s|")]
     places = rows.select(["pane", "k0"]).to_pylist()
     assert len(places) == len({tuple(place.values()) for place in places})
@@ -143,7 +143,7 @@ def test_a_merged_window_has_one_row_per_key() -> None:
 
 def parts_in_turn(batches: list[list[Row]]) -> Parts:
     """Return what one node with the only task gives out, batch by batch."""
-    store, tasks = Memory(), Tasks.of([NodeGroup.of(COMPUTATION, [ALONE])])
+    store, tasks = MemoryStore(), Tasks.of([NodeGroup.of(COMPUTATION, [ALONE])])
     found: Parts = []
     for batch, rows in enumerate(batches):
         changed = advance_state(store, tasks, records_of(rows, None), {}, batch)
@@ -159,13 +159,13 @@ def test_windows_survive_that_tasks_are_removed_and_added_again(
     """A task that gets the number of a removed one starts without state, on any node."""
     rng = np.random.default_rng(seed)
     rows = rows_of(rng, 80)
-    store, merged, before = Memory(), [], 0
-    nodes: dict[int, Memory] = {}
+    store, merged, before = MemoryStore(), [], 0
+    nodes: dict[int, MemoryStore] = {}
     for batch, at in enumerate(np.array_split(np.arange(len(rows)), len(counts))):
         tasks = counts[batch]
         # A removed task leaves no state behind, wherever the next one of its number is.
-        nodes = {task: nodes.get(task, Memory()) for task in range(min(before, tasks))} | {
-            task: Memory() for task in range(before, tasks)
+        nodes = {task: nodes.get(task, MemoryStore()) for task in range(min(before, tasks))} | {
+            task: MemoryStore() for task in range(before, tasks)
         }
         before = tasks
         tables: dict[str, list[Any]] = {}
@@ -182,10 +182,10 @@ def test_windows_survive_that_tasks_are_removed_and_added_again(
         assert not faults
         merged.append([(name, table) for name, _, table in given_out])
         if rng.random() < 0.3:
-            forms, store = export_state(store, QUERY), Memory()
+            forms, store = export_state(store, QUERY), MemoryStore()
             import_state(store, QUERY, forms)
     one = Tasks.of([NodeGroup.of(COMPUTATION, [ALONE])])
-    whole = advance_state(Memory(), one, records_of(rows, None), {}, 1)
+    whole = advance_state(MemoryStore(), one, records_of(rows, None), {}, 1)
     assert seen(merged) == seen([[(name, table) for name, _, table in changed_rows(whole)]])
 
 
@@ -197,7 +197,7 @@ def counts(given_out: list[tuple[str, Any, Any]]) -> dict[Any, int]:
 def test_a_window_keeps_what_a_stream_gave_that_is_ahead_of_others() -> None:
     """The merged window is one row: it is there until the slowest stream has passed it."""
     parts = parts_in_turn([[(1, 100, 0, "a", 5)], [(2, 200, 0, "a", 7)], [(2, 300, 0, "a", 9)]])
-    store, members, watermarks = Memory(), tasks_of([True]).members, {1: 10**6, 2: 200}
+    store, members, watermarks = MemoryStore(), tasks_of([True]).members, {1: 10**6, 2: 200}
     for batch, tables in enumerate(parts, start=1):
         given_out, _ = merge_parts(store, members, {QUERY: tables}, watermarks if batch > 1 else {})
         assert counts(given_out) == {-1_000: batch, 0: batch}
@@ -206,12 +206,12 @@ def test_a_window_keeps_what_a_stream_gave_that_is_ahead_of_others() -> None:
 def test_a_window_that_an_idle_stream_left_open_stays_closed_when_it_returns() -> None:
     """Also at the next aggregator node: what is there of the window is not replaced by less."""
     parts = parts_in_turn([[(2, 200, 0, "a", 7)], [(2, 900_000, 0, "a", 7)], [(1, 300, 0, "a", 9)]])
-    store, members, idle_ms = Memory(), tasks_of([True]).members, {1: 100, 2: 100}
+    store, members, idle_ms = MemoryStore(), tasks_of([True]).members, {1: 100, 2: 100}
     begun = StreamClock(1_000, 1_000, {2: 1_000}, idle_ms=idle_ms)
     merge_parts(store, members, {QUERY: parts[0]}, {2: 200}, begun)
     later = StreamClock(1_200, 1_000, {2: 1_200}, idle_ms=idle_ms)
     merge_parts(store, members, {QUERY: parts[1]}, {2: 900_000}, later)
-    other = Memory()
+    other = MemoryStore()
     import_state(other, QUERY, export_state(store, QUERY))
     returned = StreamClock(1_200, 1_000, {1: 1_200, 2: 1_200}, idle_ms=idle_ms)
     given_out, _ = merge_parts(other, members, {QUERY: parts[2]}, {1: 300, 2: 900_000}, returned)
@@ -224,16 +224,16 @@ def test_what_is_closed_or_gone_is_forgotten() -> None:
     (tables,) = parts_of(rows_of(rng, 50), 4, 1, rng)
     members = tasks_of([True]).members
 
-    def kept(store: Memory) -> int:
+    def kept(store: MemoryStore) -> int:
         return sum(len(data) for name, data in store.items() if name.startswith(f"{MERGED}/"))
 
-    store = Memory()
+    store = MemoryStore()
     merge_parts(store, members, {QUERY: tables}, {})
     assert kept(store) > 0
     merge_parts(store, {}, {}, {})
     assert kept(store) == 0
     merge_parts(store, members, {QUERY: tables}, {})
-    other = Memory()
+    other = MemoryStore()
     import_state(other, QUERY, export_state(store, QUERY))
     assert kept(store) == 0
     assert kept(other) > 0
@@ -245,14 +245,14 @@ def test_what_is_closed_or_gone_is_forgotten() -> None:
 def test_nothing_of_an_exported_query_is_left() -> None:
     """Another query of the store keeps its parts; a second export has none."""
     rng = np.random.default_rng(1)
-    store, members = Memory(), tasks_of([True] * 2).members
+    store, members = MemoryStore(), tasks_of([True] * 2).members
     for tables in parts_of(rows_of(rng, 20), 2, 1, rng):
         merge_parts(store, members, {QUERY: tables}, {})
     exported = export_state(store, QUERY)
     assert any(exported.values())
     assert export_state(store, QUERY) == {}
     # The node that gets them knows that a task is gone since: a new task 1 starts without parts.
-    other, name = Memory(), "s|int|sum-int,max-int"
+    other, name = MemoryStore(), "s|int|sum-int,max-int"
     import_state(other, QUERY, exported)
     assert merge_parts(other, tasks_of([True]).members, {}, {}) == ([], {})
     both, left = (

@@ -9,11 +9,11 @@ from controlplane.wire.language.registered import function
 from controlplane.wire.query import BadQuery, computation_of
 from controlplane.wire.query_text import QueryText
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
-from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine import joins
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
+from workers.pipeline.engine.store import MemoryStore
 
 PAIRED = QueryText(
     {"n": "count(*)", "faster": "sum(a.speed - b.speed)", "names": "count_distinct(b.name)"},
@@ -46,7 +46,7 @@ def all_tasks() -> Tasks:
 
 def test_a_window_closes_when_all_streams_have_passed_it() -> None:
     """A stream that is ahead does not close what the other may still need."""
-    store, tasks = Memory(), all_tasks()
+    store, tasks = MemoryStore(), all_tasks()
     advance_state(store, tasks, records_of(ROWS, None), {1: 60_000}, 1)
     kept = sum(len(data) for name, data in store.items() if name.startswith("j|"))
     assert kept > 0
@@ -58,7 +58,7 @@ def test_a_window_closes_when_all_streams_have_passed_it() -> None:
 def test_too_many_pairs_are_a_fault_of_the_query(monkeypatch: pytest.MonkeyPatch) -> None:
     """The batch goes on without it."""
     monkeypatch.setattr(joins, "MAX_PAIRS", 10)
-    found = advance_state(Memory(), all_tasks(), records_of(ROWS, None), {}, 1)
+    found = advance_state(MemoryStore(), all_tasks(), records_of(ROWS, None), {}, 1)
     assert found.windows == []
     assert found.faults[9].why.endswith("narrow its windows or what must be equal")
 
@@ -78,7 +78,7 @@ def test_a_value_of_one_side_is_computed_for_its_records_alone() -> None:
     tasks = Tasks.of([NodeGroup.of(computation_of(query, COLUMNS), [one])])
     for left, fails in ((5, False), (9, True)):
         rows: list[Row] = [(1, 100, 0, "x", left), (2, 100, 0, "x", 9)]
-        found = advance_state(Memory(), tasks, records_of(rows, None), {}, 1)
+        found = advance_state(MemoryStore(), tasks, records_of(rows, None), {}, 1)
         assert (set(found.faults) == {9}, bool(found.windows)) == (fails, not fails)
 
 

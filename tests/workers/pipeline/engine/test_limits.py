@@ -17,11 +17,12 @@ import pytest
 
 from controlplane.wire import limits
 from controlplane.wire.language.registered import aggregate, function
-from tests.workers.pipeline.engine.test_advance import Memory, seen_windows
+from tests.workers.pipeline.engine.test_advance import seen_windows
 from tests.workers.pipeline.engine.warehouse import computation, group_of, readings
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.failures.fault import QueryFault, user_code
+from workers.pipeline.engine.store import MemoryStore
 
 GOOD = computation({"n": "count(*)", "total": "sum(grams)"})
 
@@ -68,12 +69,12 @@ def tasks_with(value: str) -> Tasks:
 
 
 def alone() -> dict[Any, Any]:
-    found = advance_state(Memory(), Tasks.of([group_of(GOOD, [1])]), readings(200), {}, 0)
+    found = advance_state(MemoryStore(), Tasks.of([group_of(GOOD, [1])]), readings(200), {}, 0)
     return seen_windows(found)
 
 
 def test_a_loop_in_a_users_function_is_a_fault() -> None:
-    found = advance_state(Memory(), tasks_with("sum(test_loops(grams))"), readings(200), {}, 0)
+    found = advance_state(MemoryStore(), tasks_with("sum(test_loops(grams))"), readings(200), {}, 0)
     assert {query: fault.why for query, fault in found.faults.items()} == dict.fromkeys(
         (2, 3),
         "test_loops took longer than 0.2 s: make it faster, or raise WEIR_CALL_SECONDS",
@@ -82,7 +83,7 @@ def test_a_loop_in_a_users_function_is_a_fault() -> None:
 
 
 def test_a_loop_in_a_users_merge_is_a_fault() -> None:
-    tasks, store = tasks_with("test_merges_for_ever(grams)"), Memory()
+    tasks, store = tasks_with("test_merges_for_ever(grams)"), MemoryStore()
     assert advance_state(store, tasks, readings(200), {}, 0).faults == {}
     found = advance_state(store, tasks, readings(200, seed=2), {}, 1)
     assert {query: fault.stage for query, fault in found.faults.items()} == {2: "merge", 3: "merge"}
@@ -96,7 +97,9 @@ def leaves(values: Any) -> Any:
 
 def test_an_exit_in_a_users_function_is_a_fault() -> None:
     """A worker ends by `SystemExit`, which is no `Exception`."""
-    found = advance_state(Memory(), tasks_with("sum(test_leaves(grams))"), readings(200), {}, 0)
+    found = advance_state(
+        MemoryStore(), tasks_with("sum(test_leaves(grams))"), readings(200), {}, 0
+    )
     assert {fault.why for fault in found.faults.values()} == {"test_leaves raised SystemExit: no"}
     assert found.faults.keys() == {2, 3}
     assert seen_windows(found) == alone()
@@ -147,14 +150,14 @@ def test_eating_memory_is_a_fault_and_not_the_end_of_the_process(
         limits.limit_memory.cache_clear()
         assert limits.limit_memory() == resource.getrlimit(resource.RLIMIT_DATA)[0]
         tasks = tasks_with("sum(test_eats_memory(grams))")
-        found = advance_state(Memory(), tasks, readings(3_000), {}, 0)
+        found = advance_state(MemoryStore(), tasks, readings(3_000), {}, 0)
         windows = sorted(map(str, seen_windows(found).items()))
         return {query: fault.why for query, fault in found.faults.items()}, windows
 
     faults, windows = in_child(evaluate)
     assert faults.keys() == {"2", "3"}
     assert faults["2"].startswith("MemoryError")
-    plain = advance_state(Memory(), Tasks.of([group_of(GOOD, [1])]), readings(3_000), {}, 0)
+    plain = advance_state(MemoryStore(), Tasks.of([group_of(GOOD, [1])]), readings(3_000), {}, 0)
     assert windows == sorted(map(str, seen_windows(plain).items()))
 
 

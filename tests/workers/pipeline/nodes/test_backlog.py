@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.schemas import REPORTS
-from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.assignment.subscriptions import TaskOwnership
 from workers.pipeline.engine.assignment.tasks import Task
 from workers.pipeline.engine.evaluation.records import task_column
+from workers.pipeline.engine.store import MemoryStore
 from workers.pipeline.exchange.envelope import Envelope, newest_of
 from workers.pipeline.nodes.backlog import (
     MOST_AGES,
@@ -62,7 +62,7 @@ def test_every_record_is_taken_once_and_in_order(
     sizes: list[list[int]], budgets: list[int]
 ) -> None:
     """Through the store, batch by batch, never more than the budget."""
-    store, came = Memory(), 0
+    store, came = MemoryStore(), 0
     taken: list[int] = []
     marks: dict[int, int] = {}
     for at, budget in enumerate(budgets):
@@ -90,7 +90,7 @@ def test_every_record_is_taken_once_and_in_order(
 
 def test_event_times_are_known_when_the_last_record_of_a_block_is_taken() -> None:
     """Not before: windows would close in front of records that wait."""
-    waiting = NodeBacklog(Memory())
+    waiting = NodeBacklog(MemoryStore())
     waiting.append([envelope((1, 3), (2, 0), (3, 2))], OWNED)
     seen = [newest_of([e for w in waiting.take(n) for e in w.envelopes]) for n in (2, 1, 1, 1)]
     assert seen == [{}, {1: 1_000, 2: 2_000}, {}, {3: 3_000}]
@@ -98,13 +98,13 @@ def test_event_times_are_known_when_the_last_record_of_a_block_is_taken() -> Non
 
 def test_records_wait_at_least_since_the_newest_of_their_envelope() -> None:
     """Through the store; a long queue has few pairs, each with the newest time of its part."""
-    store = Memory()
+    store = MemoryStore()
     waiting = NodeBacklog(store)
     waiting.append([envelope((1, 4), (2, 3))], OWNED)
     waiting.take(2)
     waiting.save()
     assert NodeBacklog(store).waiting_since() == [[101, 5]]
-    longer = NodeBacklog(Memory())
+    longer = NodeBacklog(MemoryStore())
     for place in range(3 * MOST_AGES):
         longer.append([replace(envelope((1, 2)), appended_ms=[100 + place])], OWNED)
     pairs = longer.waiting_since()
@@ -115,7 +115,7 @@ def test_records_wait_at_least_since_the_newest_of_their_envelope() -> None:
 
 def test_what_waits_for_a_task_leaves_with_it() -> None:
     """Records of its streams that came while the node had it; at the new node they go first."""
-    here, there = NodeBacklog(Memory()), NodeBacklog(Memory())
+    here, there = NodeBacklog(MemoryStore()), NodeBacklog(MemoryStore())
     here.append([envelope((1, 4), (2, 3))], {7: TaskOwnership(0, [0, 1]), 8: TaskOwnership(0, [0])})
     here.append([envelope((1, 2), first=7)], {8: TaskOwnership(0, [0])})
     here.take(2)
@@ -133,7 +133,7 @@ def test_what_waits_for_a_task_leaves_with_it() -> None:
 
 def test_records_that_several_tasks_take_along_are_once_in_their_new_queue() -> None:
     """Each with its own tasks; a query that has failed there does not keep them from the others."""
-    here, there = NodeBacklog(Memory()), NodeBacklog(Memory())
+    here, there = NodeBacklog(MemoryStore()), NodeBacklog(MemoryStore())
     column = np.array([0, 1, 1, 0, 1, 1, 0], np.uint64)
     told = replace(envelope((1, 4), (2, 3)), extras={task_column(5): column})
     owned = {
@@ -163,7 +163,7 @@ def test_records_that_several_tasks_take_along_are_once_in_their_new_queue() -> 
 
 
 def test_what_is_forwarded_says_by_itself_what_tells_its_tasks() -> None:
-    here, there = NodeBacklog(Memory()), NodeBacklog(Memory())
+    here, there = NodeBacklog(MemoryStore()), NodeBacklog(MemoryStore())
     tells = {task_column(7): np.array([0, 1], np.uint64)}
     chosen = replace(envelope((1, 2)), extras=tells)
     here.append([chosen, envelope((1, 1), first=2)], {7: TaskOwnership(0, [0, 1], task_column(7))})
@@ -173,8 +173,8 @@ def test_what_is_forwarded_says_by_itself_what_tells_its_tasks() -> None:
 
 
 def test_a_task_that_returns_gets_its_backlog_once() -> None:
-    store = Memory()
-    here, there = NodeBacklog(store), NodeBacklog(Memory())
+    store = MemoryStore()
+    here, there = NodeBacklog(store), NodeBacklog(MemoryStore())
     here.append([envelope((1, 3))], {7: TaskOwnership(0, [0, 1])})
     move(here, there, (7, 1), (7, 1))
     here.save()
@@ -186,7 +186,7 @@ def test_a_task_that_returns_gets_its_backlog_once() -> None:
 
 def test_a_remaining_task_has_the_backlog_of_removed_ones() -> None:
     """As they were routed: of 6 tasks, 5 and 1; from there on, the backlog moves with the task."""
-    here, there, third = (NodeBacklog(Memory()) for _ in range(3))
+    here, there, third = (NodeBacklog(MemoryStore()) for _ in range(3))
     here.append([envelope((1, 6))], {7: TaskOwnership(0, [1, 5], "", 6)})
     there.append([envelope((1, 2), first=10)], {7: TaskOwnership(0, [1], "", 6)})
     move(here, there, (7, 5), (7, 1))
@@ -201,5 +201,5 @@ def test_a_remaining_task_has_the_backlog_of_removed_ones() -> None:
 
 @pytest.mark.parametrize("elapsed", [[1_000], [100] * 10, [333, 333, 334]])
 def test_fractions_of_a_budget_add_up(elapsed: list[int]) -> None:
-    waiting = NodeBacklog(Memory())
+    waiting = NodeBacklog(MemoryStore())
     assert sum(waiting.budget(25, ms) for ms in elapsed) in (24, 25)

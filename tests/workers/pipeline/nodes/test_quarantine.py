@@ -18,9 +18,9 @@ from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.cluster_actions import AssignStream
 from controlplane.wire.routing.query_actions import AddQuery
 from tests.support.tables import compiled
-from tests.workers.pipeline.engine.test_advance import Memory
 from tests.workers.pipeline.split_nodes.test_dispatch import entry
 from workers.pipeline.engine.failures.probe import find_culprits
+from workers.pipeline.engine.store import MemoryStore
 from workers.pipeline.exchange.envelope import BatchHeader, NodeInput
 from workers.pipeline.nodes.node_batch import NodeBatch
 from workers.pipeline.routing.compiled_table import CompiledTable
@@ -89,7 +89,7 @@ BAD = {12: "exit code 5", 14: "made no progress", 15: "signal SIGSEGV"}
 
 
 def turn_of(
-    client: "redis.Redis", store: Memory, batch: int, attempt: int, *cars: int
+    client: "redis.Redis", store: MemoryStore, batch: int, attempt: int, *cars: int
 ) -> NodeBatch:
     texts = {query: json.dumps(QueryText({"v": value}).to_json())
              for query, value in VALUES.items()}  # fmt: skip
@@ -108,7 +108,7 @@ def test_a_batch_that_ends_its_process_is_evaluated_without_the_culprits(
     redis_client: "redis.Redis",
 ) -> None:
     """By exit, by an endless call in compiled code, and by a crash in what all share."""
-    store = Memory()
+    store = MemoryStore()
     turn_of(redis_client, store, 1, 1, 1, 2).run()
     before = dict(store)
     found = turn_of(redis_client, store, 2, attempts.FAILURES + 1, POISON, 3).run()
@@ -122,7 +122,7 @@ def test_a_batch_that_ends_its_process_is_evaluated_without_the_culprits(
     evaluated = {query for _, _, rows in found.results for query in rows["query"].to_pylist()}
     assert evaluated == VALUES.keys() - BAD.keys()
     # A batch replayed after it finds the culprits in Redis; one after it in the node's state.
-    again = Memory(before)
+    again = MemoryStore(before)
     turn_of(redis_client, again, 2, attempts.FAILURES + 2, POISON, 3).run()
     assert again == store
     later = turn_of(redis_client, store, 3, 1, POISON).run()

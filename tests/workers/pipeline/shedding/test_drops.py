@@ -21,9 +21,9 @@ from tests.support.schemas import REPORTS
 from tests.support.tables import compiled
 from tests.support.texts import SUMMARY_TEXT
 from tests.workers.pipeline.engine.given import changed_rows
-from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.partial_aggregation import BatchChanges
+from workers.pipeline.engine.store import MemoryStore
 from workers.pipeline.exchange.envelope import Envelope, records_of
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.shedding.drops import NO_DROPS, LadderDrops
@@ -68,7 +68,7 @@ def processed(table: CompiledTable, drops: LadderDrops) -> tuple[dict[str, Any],
     ((envelope,),) = dispatch(ENTRIES, table, 1, {}, drops=drops).envelopes
     again = Envelope.decode(envelope.encode())
     tasks = drops.tasks(table.tasks_of_node(0))
-    return again.source, advance_state(Memory(), tasks, records_of([again]), {}, 0)
+    return again.source, advance_state(MemoryStore(), tasks, records_of([again]), {}, 0)
 
 
 def counted(changes: BatchChanges) -> dict[int, int]:
@@ -164,7 +164,7 @@ def test_nodes_get_the_records_that_one_of_their_queries_keeps(
     for number, envelopes in enumerate(nodes):
         again = [Envelope.decode(envelope.encode()) for envelope in envelopes]
         tasks = drops.tasks(table.tasks_of_node(number))
-        changes = advance_state(Memory(), tasks, records_of(again), {}, 0)
+        changes = advance_state(MemoryStore(), tasks, records_of(again), {}, 0)
         kept.update(counted(changes))
         for counts in (changes.dropped, changes.ladder_dropped):
             dropped.update({f"{stream}>{query}": n for (stream, query), n in counts.items()})

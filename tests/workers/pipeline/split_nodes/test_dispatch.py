@@ -17,8 +17,8 @@ from tests.support.schemas import REPORTS
 from tests.support.tables import compiled
 from tests.support.texts import SUMMARY_TEXT
 from tests.workers.pipeline.engine.given import changed_rows
-from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state
+from workers.pipeline.engine.store import MemoryStore
 from workers.pipeline.exchange.envelope import Envelope, records_of
 from workers.pipeline.split_nodes.dispatch import Dispatched, dispatch, source_report
 
@@ -98,7 +98,7 @@ def test_a_node_with_some_tasks_gets_the_records_of_their_keys() -> None:
     for number, cars_there in enumerate(parts):
         tasks = table.tasks_of_node(number)
         envelope = (node_0, node_1)[number]
-        changed = advance_state(Memory(), tasks, records_of([envelope]), {}, 0)
+        changed = advance_state(MemoryStore(), tasks, records_of([envelope]), {}, 0)
         assert sum(sum(rows["s0"].to_pylist()) for _, _, rows in changed_rows(changed)) == len(
             cars_there
         )
@@ -135,7 +135,7 @@ def test_a_split_key_over_one_of_several_streams_needs_no_record_of_it() -> None
     )  # fmt: skip
     for node, envelope in enumerate(only(dispatch({2: [entry("5-0", 1, 2, 3)]}, table, 3, {}))):
         records = records_of([Envelope.decode(envelope.encode())])
-        found = advance_state(Memory(), table.tasks_of_node(node), records, {}, 0)
+        found = advance_state(MemoryStore(), table.tasks_of_node(node), records, {}, 0)
         assert found.faults == {}
         assert sum(sum(rows["s0"].to_pylist()) for _, _, rows in changed_rows(found)) == 3 * (
             node == 0
@@ -155,7 +155,9 @@ def test_a_key_that_cannot_be_computed_leaves_the_others_alone() -> None:
     nodes = only(dispatch({1: [entry("5-0", *range(50))]}, table, 2, {}))
     counted = 0
     for node, envelope in enumerate(nodes):
-        found = advance_state(Memory(), table.tasks_of_node(node), records_of([envelope]), {}, 0)
+        found = advance_state(
+            MemoryStore(), table.tasks_of_node(node), records_of([envelope]), {}, 0
+        )
         assert {query: fault.why for query, fault in found.faults.items()} == {
             10: "test_bad_key raised KeyError: 'no such shelf'"
         }

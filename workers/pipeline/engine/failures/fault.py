@@ -4,15 +4,12 @@ A node remembers a query that failed until it leaves the table, so that its wind
 with records missing, and reports it in every batch, so that the control plane can end the query.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from controlplane.wire.limits import TimeLimit, call_seconds, time_limit
-
-if TYPE_CHECKING:
-    from workers.pipeline.engine.store import Store
+from workers.pipeline.engine.store import Store, read_json, write_json
 
 FAULTS: Final = "faults"
 _LONGEST: Final = 250
@@ -81,25 +78,22 @@ def user_code(name: str, query: int | None = None) -> Iterator[None]:
         raise QueryFault(f"{name} raised {type(error).__name__}: {error}", query) from error
 
 
-def read_faults(store: "Store", incarnations: Mapping[int, int]) -> Faults:
+def read_faults(store: Store, incarnations: Mapping[int, int]) -> Faults:
     """Return the queries that failed on this node and are still in the table, same incarnation."""
-    row = json.loads(store.get(FAULTS) or b"{}")
     result = {
         int(query): (incarnation, FaultReason(*fault))
-        for query, (incarnation, fault) in row.items()
+        for query, (incarnation, fault) in read_json(store, FAULTS).items()
     }
     return {query: item for query, item in result.items() if incarnations.get(query) == item[0]}
 
 
-def write_faults(store: "Store", faults: Faults) -> None:
+def write_faults(store: Store, faults: Faults) -> None:
     """Write the faults to the node's state."""
     kept = {
-        query: (incarnation, fault if index < _KEPT_SAMPLES else fault._replace(sample=""))
+        str(query): (incarnation, fault if index < _KEPT_SAMPLES else fault._replace(sample=""))
         for index, (query, (incarnation, fault)) in enumerate(faults.items())
     }
-    written = json.dumps(kept).encode()
-    if written != (store.get(FAULTS) or b"{}"):
-        store.put(FAULTS, written)
+    write_json(store, FAULTS, kept)
 
 
 def fault_rows(faults: Faults) -> list[tuple[int, int, str, str, str]]:

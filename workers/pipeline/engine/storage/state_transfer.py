@@ -1,6 +1,5 @@
 """Taking the state of tasks out of a node's store, and putting it into another's."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,7 +21,7 @@ from workers.pipeline.engine.storage.idle_streams import CLOSED, StreamClock
 from workers.pipeline.engine.storage.pages import SIZES, Pages, page_of, rows_of
 from workers.pipeline.engine.storage.watermarks import advance_watermarks, newest_panes
 from workers.pipeline.engine.storage.window_state import merge_state
-from workers.pipeline.engine.store import Store
+from workers.pipeline.engine.store import Store, read_json, write_json
 
 
 def export_state(
@@ -33,7 +32,7 @@ def export_state(
     Of a join also up to where its windows are closed. The tasks of a query whose state cannot be
     written leave without it; the query gets into `faults`.
     """
-    sizes: dict[str, int] = json.loads(store.get(SIZES) or b"{}")
+    sizes: dict[str, int] = read_json(store, SIZES)
     result: dict[Task, dict[str, bytes]] = {task: {} for task in leaving}
     pairs = np.array(leaving, np.int64).reshape(-1, 2)
     visited = sorted(np.unique(page_of(pairs[:, 0], pairs[:, 1])).tolist())
@@ -50,7 +49,7 @@ def export_state(
                 exported |= selected
         if exported.any():
             pages.save(rows.filter(pa.array(~exported)), visited)
-    store.put(SIZES, json.dumps(sizes).encode())
+    write_json(store, SIZES, sizes)
     clock = StreamClock.read(store)
     for item in leaving:
         if (closed := clock.export_query(item[0])) is not None:
@@ -72,7 +71,7 @@ def import_state(
 
     State that cannot be read or merged is left out; its query gets into `faults`.
     """
-    sizes: dict[str, int] = json.loads(store.get(SIZES) or b"{}")
+    sizes: dict[str, int] = read_json(store, SIZES)
     by_form: dict[str, list[Any]] = {}
     clock = StreamClock.read(store)
     knows_more = False
@@ -91,7 +90,7 @@ def import_state(
         merge_into_pages(Pages(store, schema_named(name), name, sizes), tasks, rows, faults)
     if knows_more:
         clock.save(store, tasks.joins)
-    store.put(SIZES, json.dumps(sizes).encode())
+    write_json(store, SIZES, sizes)
 
 
 def _import_rows(query: int, name: str, data: bytes, faults: dict[int, FaultReason]) -> list[Any]:

@@ -1,29 +1,25 @@
 """Marks: the newest event time of each stream that a node has met."""
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 
-from workers.pipeline.engine.store import Store
+from workers.pipeline.engine.store import Store, read_json, write_json
 
 WATERMARKS: Final = "marks"
 
 
 def read_watermarks(store: Store) -> dict[int, int]:
     """Return the newest event time of each stream that a node has met."""
-    row = json.loads(store.get(WATERMARKS) or b"{}")
-    return {int(stream): ms for stream, ms in row.items()}
+    return {int(stream): ms for stream, ms in read_json(store, WATERMARKS).items()}
 
 
 def advance_watermarks(store: Store, newest: Mapping[int, int]) -> dict[int, int]:
     """Advance the stored watermarks by the newest event times, and return them."""
     watermarks = read_watermarks(store)
-    grown = {s: ms for s, ms in newest.items() if ms > watermarks.get(s, ms - 1)}
-    if grown:
-        watermarks |= grown
-        store.put(WATERMARKS, json.dumps(watermarks).encode())
+    watermarks |= {s: ms for s, ms in newest.items() if ms > watermarks.get(s, ms - 1)}
+    write_json(store, WATERMARKS, {str(stream): ms for stream, ms in watermarks.items()})
     return watermarks
 
 

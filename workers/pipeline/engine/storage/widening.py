@@ -38,7 +38,7 @@ from workers.pipeline.engine.storage.pages import PAGES, SIZES, Pages
 from workers.pipeline.engine.storage.state_transfer import merge_into_pages
 from workers.pipeline.engine.storage.watermarks import read_watermarks
 from workers.pipeline.engine.storage.window_state import MergedState, changed_windows, is_closed
-from workers.pipeline.engine.store import Store
+from workers.pipeline.engine.store import Store, read_json, write_json
 
 KINDS: Final = "kinds"
 # By place among the aggregates of a query, the kind of what a `top_k` over numbers counts.
@@ -77,7 +77,7 @@ class Widening:
         keys of another kind. A query whose rows cannot be converted gets into `faults`.
         """
         retired: list[Window] = []
-        sizes: dict[str, int] = json.loads(store.get(SIZES) or b"{}")
+        sizes: dict[str, int] = read_json(store, SIZES)
         for name in sorted({key.rpartition("/")[0] for key in sizes}):
             members = {
                 query: member
@@ -87,7 +87,7 @@ class Widening:
             if members:
                 pages = Pages(store, schema_named(name), name, sizes)
                 retired += self._migrate_form(pages, tasks, members, faults)
-        store.put(SIZES, json.dumps(sizes).encode())
+        write_json(store, SIZES, sizes)
         return retired
 
     def _changes(self, name: str, query: int, member: Member) -> bool:

@@ -14,12 +14,13 @@ from controlplane.wire.query import Computation, computation_of
 from controlplane.wire.query_text import QueryText
 from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
-from tests.workers.pipeline.engine.test_advance import Memory, seen_windows
+from tests.workers.pipeline.engine.test_advance import seen_windows
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.failures.fault import FaultReason, read_faults, write_faults
 from workers.pipeline.engine.partial_aggregation import BatchChanges
+from workers.pipeline.engine.store import MemoryStore
 
 NO = FaultReason("no", "merge", "[{}]")
 ROWS: list[Row] = [(1, 100 * at, at % 3, "a", at) for at in range(40)]
@@ -92,7 +93,7 @@ def test_a_fault_is_one_of_its_query(bad: Computation, why: str) -> None:
 
 def run(tasks: Tasks) -> BatchChanges:
     """Return what the second of two batches changed, and the faults of both."""
-    store = Memory()
+    store = MemoryStore()
     first = advance_state(store, tasks, records_of(ROWS[:20], None), {}, 0)
     second = advance_state(store, tasks.without(first.faults), records_of(ROWS[20:], None), {}, 1)
     second.faults |= first.faults
@@ -100,7 +101,7 @@ def run(tasks: Tasks) -> BatchChanges:
 
 
 def test_a_fault_is_remembered_until_its_query_leaves_or_begins_again() -> None:
-    store = Memory()
+    store = MemoryStore()
     write_faults(store, {3: (1, NO), 4: (1, FaultReason("never"))})
     assert read_faults(store, {3: 1, 4: 2, 5: 1}) == {3: (1, NO)}
     write_faults(store, {})
@@ -118,7 +119,7 @@ class NoResult(Fragile):
 def test_a_result_that_raises_is_told_beside_the_other_values() -> None:
     """The window can be read: its other values are there, and the reason."""
     bad = computation("test_no_result(speed)", "speed < 5")
-    found = advance_state(Memory(), tasks_of({3: bad}), records_of(ROWS[:5], None), {}, 0)
+    found = advance_state(MemoryStore(), tasks_of({3: bad}), records_of(ROWS[:5], None), {}, 0)
     tables = {name: rows.append_column("batch", pa.array([1] * len(rows)))
               for name, _, rows in changed_rows(found)}  # fmt: skip
     rows = finalize(bad, tables)

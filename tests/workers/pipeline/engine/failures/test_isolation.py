@@ -14,7 +14,7 @@ from controlplane.wire.aggregates.state_schema import from_bytes, schema_named
 from controlplane.wire.language.registered import aggregate, function
 from controlplane.wire.routing.drop_rules import DropRule
 from tests.workers.pipeline.engine.given import changed_rows
-from tests.workers.pipeline.engine.test_advance import Memory, seen_windows
+from tests.workers.pipeline.engine.test_advance import seen_windows
 from tests.workers.pipeline.engine.warehouse import computation, group_of, readings
 from workers.pipeline.engine import advance, final_aggregation, partial_aggregation
 from workers.pipeline.engine.advance import advance_state
@@ -26,6 +26,7 @@ from workers.pipeline.engine.failures.isolation import run_isolated
 from workers.pipeline.engine.final_aggregation import merge_parts
 from workers.pipeline.engine.partial_aggregation import BatchChanges
 from workers.pipeline.engine.storage import pages, state_transfer
+from workers.pipeline.engine.store import MemoryStore
 
 BAD = 7
 SHARED = computation({"n": "count(*)", "heavy": "max(grams)", "boxes": "count_distinct(box)"})
@@ -62,9 +63,9 @@ def everything() -> Tasks:
     )  # fmt: skip
 
 
-def run(tasks: Tasks, store: Memory | None = None) -> BatchChanges:
+def run(tasks: Tasks, store: MemoryStore | None = None) -> BatchChanges:
     """Return what three batches changed, the second with late records, and all faults."""
-    store, found = Memory() if store is None else store, BatchChanges()
+    store, found = MemoryStore() if store is None else store, BatchChanges()
     for batch in range(3):
         records = readings(90, batch, late=10 * (batch == 1))
         newest = records.newest()
@@ -152,7 +153,7 @@ def test_rows_that_cannot_be_written_are_a_fault_of_their_query(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """All others of the same page are written."""
-    tasks, store, plain = everything(), Memory(), Memory()
+    tasks, store, plain = everything(), MemoryStore(), MemoryStore()
     run(tasks.without({BAD}), plain)
     for place in (pages, advance):
         fails(monkeypatch, place, "to_bytes", lambda rows: has(BAD, rows), pa.ArrowInvalid("large"))
@@ -161,7 +162,7 @@ def test_rows_that_cannot_be_written_are_a_fault_of_their_query(
     assert rows_in(store) == rows_in(plain)
 
 
-def rows_in(store: Memory) -> dict[str, Any]:
+def rows_in(store: MemoryStore) -> dict[str, Any]:
     """Return the rows of each page in an order of their own."""
     return rows_of({name: data for name, data in store.items() if "/" in name})
 
@@ -178,10 +179,10 @@ def test_state_that_cannot_move_is_a_fault_of_its_query(
     monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
     """The other tasks arrive with all that they have."""
-    tasks, store, there = everything(), Memory(), Memory()
+    tasks, store, there = everything(), MemoryStore(), MemoryStore()
     run(tasks, store)
     moved = [(query, 0) for query in (1, BAD, 39)]
-    plain = state_transfer.export_state(Memory(store), moved, {})
+    plain = state_transfer.export_state(MemoryStore(store), moved, {})
     faults: dict[int, FaultReason] = {}
     if stage == "export":
         fails(monkeypatch, state_transfer, "to_bytes", lambda rows: has(BAD, rows), MemoryError())
@@ -203,7 +204,7 @@ def test_state_that_cannot_move_is_a_fault_of_its_query(
 
 
 def test_damaged_state_is_a_fault_of_its_query() -> None:
-    tasks, store, there = everything(), Memory(), Memory()
+    tasks, store, there = everything(), MemoryStore(), MemoryStore()
     run(tasks, store)
     states = state_transfer.export_state(store, [(1, 0), (BAD, 0)], {})
     states[BAD, 0] = dict.fromkeys(states[BAD, 0], b"no Arrow")
@@ -221,7 +222,7 @@ def test_an_aggregator_node_merges_the_others(monkeypatch: pytest.MonkeyPatch) -
         for query in (1, BAD):
             mine = rows.filter(pa.array(np.asarray(rows["query"]) == query))
             parts.setdefault(query, {}).setdefault(name, []).append(mine)
-    store, plain = Memory(), Memory()
+    store, plain = MemoryStore(), MemoryStore()
     alone, _ = merge_parts(plain, tasks.members, {1: parts[1]}, {})
     fails(monkeypatch, final_aggregation, "_merge",
           lambda _, __, new, *___: any(has(BAD, r) for r in new),
@@ -238,7 +239,7 @@ def test_records_of_other_streams_lack_what_a_query_is_told_of_its_own() -> None
     split = NodeGroup.of(SPLIT, [mine], Intake(task_column(51)))
     tasks = Tasks.of([split, group_of(SHARED, [2])])
     other = readings(40, streams=(2,))
-    found = advance_state(Memory(), tasks, other, {}, 0)
+    found = advance_state(MemoryStore(), tasks, other, {}, 0)
     assert found.faults == {}
     assert {place[1] for place in seen_windows(found)} == {2}
 
@@ -250,7 +251,7 @@ def test_a_query_of_one_stream_drops_its_own_records_alone() -> None:
     kept = []
     for streams in ((1,), (1, 2)):
         records = readings(40 * len(streams), streams=streams)
-        rows = changed_rows(advance_state(Memory(), tasks, records, {}, 0))
+        rows = changed_rows(advance_state(MemoryStore(), tasks, records, {}, 0))
         kept.append(sum(sum(table["s0"].to_pylist()) for name, _, table in rows if name[0] == "s"))
     assert [0 < count < 40 for count in kept] == [True, True]
 
@@ -288,7 +289,7 @@ def test_the_sample_is_the_record_on_which_the_query_fails(
     at = records.columns.schema.get_field_index("box")
     records = replace(records, columns=records.columns.set_column(at, "box", pa.array(boxes)))
     tasks = Tasks.of([group_of(computation({"s": "sum(test_odd_box(box))"}), [5])])
-    (fault,) = advance_state(Memory(), tasks, records, {}, 0).faults.values()
+    (fault,) = advance_state(MemoryStore(), tasks, records, {}, 0).faults.values()
     assert fault.why == "test_odd_box raised ValueError: 77 is odd"
     assert [row["box"] for row in json.loads(fault.sample)] == [77]
 
@@ -297,7 +298,7 @@ def test_a_batch_that_does_not_fit_is_taken_in_slices(monkeypatch: pytest.Monkey
     """A shortage that grows with the records is not the fault of a query; the windows are equal."""
     tasks = everything()
     records = readings(5_000)
-    plain = advance_state(Memory(), tasks, records, {}, 0)
+    plain = advance_state(MemoryStore(), tasks, records, {}, 0)
     sizes = []
 
     def short(taken: Any, *_: Any) -> bool:
@@ -305,7 +306,7 @@ def test_a_batch_that_does_not_fit_is_taken_in_slices(monkeypatch: pytest.Monkey
         return len(taken) > 1_300
 
     fails(monkeypatch, partial_aggregation, "panes_of", short, MemoryError())
-    found = advance_state(Memory(), tasks, records, {}, 0)
+    found = advance_state(MemoryStore(), tasks, records, {}, 0)
     assert found.faults == {}
     assert max(sizes) == 5_000
     assert seen_windows(found) == seen_windows(plain)
@@ -318,10 +319,10 @@ def test_a_batch_that_does_not_fit_is_taken_in_slices(monkeypatch: pytest.Monkey
         lambda _, one, *__: one == SHARED,
         MemoryError("big"),
     )
-    found = advance_state(Memory(), tasks, records, {}, 0)
+    found = advance_state(MemoryStore(), tasks, records, {}, 0)
     assert set(found.faults) == {1, 2, 3, BAD, 8}
     assert windows_without(99, found) == seen_windows(
-        advance_state(Memory(), tasks.without(found.faults), records, {}, 0)
+        advance_state(MemoryStore(), tasks.without(found.faults), records, {}, 0)
     )
 
 

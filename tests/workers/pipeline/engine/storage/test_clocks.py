@@ -3,7 +3,6 @@
 import pyarrow as pa
 import pytest
 
-from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.evaluation.records import NO_WATERMARK
 from workers.pipeline.engine.storage.idle_streams import CLOCK, LogTimes, StreamClock
 from workers.pipeline.engine.storage.watermarks import (
@@ -12,10 +11,11 @@ from workers.pipeline.engine.storage.watermarks import (
     newest_panes,
     read_watermarks,
 )
+from workers.pipeline.engine.store import MemoryStore
 
 
 def test_watermarks_only_grow() -> None:
-    store = Memory()
+    store = MemoryStore()
     assert read_watermarks(store) == {}
     assert advance_watermarks(store, {1: 5, 2: -7}) == {1: 5, 2: -7}
     assert advance_watermarks(store, {1: 4, 2: -6}) == {1: 5, 2: -6}
@@ -34,7 +34,7 @@ def test_the_newest_pane_of_each_stream() -> None:
 
 
 def test_a_clock_advances_with_the_log() -> None:
-    store = Memory()
+    store = MemoryStore()
     clock = StreamClock.read(store, LogTimes(100, {1: 90}, {1: 10}))
     assert (clock.now_ms, clock.since_ms, clock.last_append_ms) == (100, 100, {1: 90})
     clock.save(store, {})
@@ -48,7 +48,7 @@ def test_a_clock_advances_with_the_log() -> None:
 
 
 def test_an_unchanged_clock_is_not_written() -> None:
-    store = Memory()
+    store = MemoryStore()
     clock = StreamClock.read(store, LogTimes(100))
     clock.save(store, {})
     row = store[CLOCK]
@@ -87,7 +87,7 @@ def test_windows_stay_closed() -> None:
     clock.close({7: (1, 2)}, {1: 70, 2: 20})
     clock.close({8: (1, 9)}, {1: 70})
     assert (clock.closed_until, clock.started_ms) == ({7: 30}, {7: 200, 8: 300})
-    store = Memory()
+    store = MemoryStore()
     clock.save(store, {8: (1, 9)})
     assert StreamClock.read(store).started_ms == {8: 300}
     assert StreamClock.read(store).closed_until == {}

@@ -8,12 +8,12 @@ import pytest
 
 from controlplane.wire.aggregates.finalize import newest_rows
 from tests.workers.pipeline.engine.given import changed_rows
-from tests.workers.pipeline.engine.test_advance import Memory
 from tests.workers.pipeline.engine.warehouse import computation, group_of, readings
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.final_aggregation import merge_parts
+from workers.pipeline.engine.store import MemoryStore
 
 SLIDING = computation({"n": "count(*)", "kinds": "count_distinct(box)"}, window_s=3.0, slide_s=1.0)
 FIXED = computation({"heavy": "max(grams)"}, window_s=2.0)
@@ -39,7 +39,7 @@ def rows_of(found: Any) -> dict[str, list[dict[str, Any]]]:
 
 def test_the_rows_of_open_windows_come_again_without_any_record() -> None:
     """And they are those that were written before: nobody can tell that they were lost."""
-    store, written = Memory(), []
+    store, written = MemoryStore(), []
     for batch in range(6):
         records = readings(90, batch)
         written.append((batch, advance_state(store, TASKS, records, records.newest(), batch)))
@@ -56,7 +56,7 @@ def test_the_rows_of_open_windows_come_again_without_any_record() -> None:
 
 def test_closed_sliding_windows_are_not_written_from_what_is_left_of_them() -> None:
     """Their panes that open windows do not need are gone."""
-    store = Memory()
+    store = MemoryStore()
     tasks = Tasks.of([group_of(SLIDING, [4])])
     for batch in range(6):
         records = readings(90, batch)
@@ -70,7 +70,7 @@ def test_closed_sliding_windows_are_not_written_from_what_is_left_of_them() -> N
 
 def test_a_batch_that_republishes_takes_its_records_too() -> None:
     """Rows with them are the same as in a life without a loss."""
-    plain, lossy, straight, lost = Memory(), Memory(), [], []
+    plain, lossy, straight, lost = MemoryStore(), MemoryStore(), [], []
     for batch in range(4):
         records = readings(90, batch)
         straight.append((batch, advance_state(plain, TASKS, records, records.newest(), batch)))
@@ -84,15 +84,20 @@ def test_a_batch_that_republishes_takes_its_records_too() -> None:
 @pytest.mark.parametrize("keeps", [True, False])
 def test_an_aggregator_adds_a_new_run_to_the_old_one(keeps: bool) -> None:
     """Its row of the earlier run stays: a new run must not write over it with less."""
-    store = Memory()
+    store = MemoryStore()
     first = member(incarnation=0)
     found, _ = merge_parts(store, first, {4: parts(incarnation=0, batch=0)}, {})
     second, _ = merge_parts(
-        store if keeps else Memory(), member(incarnation=1), {4: parts(incarnation=1, batch=1)}, {}
+        store if keeps else MemoryStore(),
+        member(incarnation=1),
+        {4: parts(incarnation=1, batch=1)},
+        {},
     )
     incarnations = [sorted(set(rows["run"].to_pylist())) for _, _, rows in (*found, *second)]
     assert incarnations == [[0], [1]]
-    alone, _ = merge_parts(Memory(), member(incarnation=1), {4: parts(incarnation=1, batch=1)}, {})
+    alone, _ = merge_parts(
+        MemoryStore(), member(incarnation=1), {4: parts(incarnation=1, batch=1)}, {}
+    )
     assert second[0][2].sort_by("pane").equals(alone[0][2].sort_by("pane"))
 
 
@@ -110,5 +115,5 @@ def member(incarnation: int) -> Mapping[int, Any]:
 def parts(incarnation: int, batch: int) -> dict[str, list[pa.Table]]:
     records = readings(60, batch)
     tasks = Tasks.of([group(incarnation)])
-    changed = advance_state(Memory(), tasks, records, records.newest(), batch)
+    changed = advance_state(MemoryStore(), tasks, records, records.newest(), batch)
     return {name: [rows] for name, _, rows in changed_rows(changed)}

@@ -10,12 +10,12 @@ from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation, computation_of
 from controlplane.wire.query_text import QueryText
 from tests.workers.pipeline.engine.running import batch_of
-from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.storage.widening import Widening, detect_widening
+from workers.pipeline.engine.store import MemoryStore
 
 # By query: `w` stays as it is, `v` becomes wider.
 TEXTS = {
@@ -40,15 +40,15 @@ def tasks_of(kind: Kind) -> Tasks:
     )
 
 
-def state_of(kind: Kind, columns: Mapping[str, Any]) -> tuple[Memory, Tasks]:
+def state_of(kind: Kind, columns: Mapping[str, Any]) -> tuple[MemoryStore, Tasks]:
     """Return the state after a batch of records, as a node keeps it."""
-    store, tasks = Memory(), tasks_of(kind)
+    store, tasks = MemoryStore(), tasks_of(kind)
     assert detect_widening(store, 1, tasks, {}) is None
     assert not advance_state(store, tasks, batch_of(columns), {}, 1).faults
     return store, tasks
 
 
-def open_windows(store: Memory, tasks: Tasks) -> dict[str, list[Any]]:
+def open_windows(store: MemoryStore, tasks: Tasks) -> dict[str, list[Any]]:
     """Return the rows of all open windows by the name of their schema, in a fixed order."""
     changed = advance_state(store, tasks, None, {}, 2, republish=True)
     rows: dict[str, list[Any]] = {}
@@ -57,7 +57,7 @@ def open_windows(store: Memory, tasks: Tasks) -> dict[str, list[Any]]:
     return {name: sorted(some, key=str) for name, some in rows.items() if some}
 
 
-def widened() -> tuple[Memory, Tasks, Widening, list[Any]]:
+def widened() -> tuple[MemoryStore, Tasks, Widening, list[Any]]:
     store, _ = state_of(Kind.INT, FIRST)
     tasks, faults = tasks_of(Kind.FLOAT), dict[int, FaultReason]()
     widening = detect_widening(store, 2, tasks, {})
