@@ -1,7 +1,7 @@
 """weir plan --input: a plan for a described cluster, without a database."""
 
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from algorithms.errors import BadParameters
@@ -28,15 +28,11 @@ _ACTION_COLUMNS: Final = {"changes": "text", "of": "name", "from": "text", "to":
 
 def described(given: Namespace) -> int:
     """Print a plan for a described cluster."""
-    given.planner = given.planner or default_planner()
-    parameters = _parameters(given.planner, given.algorithm, given.param)
-    return _described(given, given.algorithm, parameters)
-
-
-def _described(given: Namespace, name: str, parameters: Mapping[str, Any]) -> int:
+    planner = given.planner or default_planner()
+    parameters = _parameters(planner, given.algorithm, given.param)
     description = description_in(given.input)
     with progress_bar("planning") as bar, interruptible(bar) as report:
-        planned = plan_for(description, given.planner, name, parameters, report)
+        planned = plan_for(description, planner, given.algorithm, parameters, report)
     if given.json:
         print_json(planned.to_json())
     else:
