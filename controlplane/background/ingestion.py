@@ -20,6 +20,7 @@ from controlplane.events.publish import send_samples
 from controlplane.health import failed_queries, stuck_batches
 from controlplane.health.summary import SEEN
 from controlplane.models import Cluster, Node, Query, RoutingVersion, Stream
+from controlplane.pagination.chunks import update_rows
 from controlplane.planners.shedding import history as shedding_history
 from controlplane.planning.measures import REPLICATION_FACTOR
 from controlplane.policies.measure_limits import cluster_limits
@@ -170,11 +171,7 @@ def update_rates(cluster: Cluster, records: Mapping[int, float], seconds: float)
             updated = levels[stream] if levels[stream] > SILENT else 0.0
         if updated != rate:
             changes.append((updated, stream))
-    with transaction.atomic(), connection.cursor() as cursor:
-        # For a thousand rows, one prepared statement is ten times faster than
-        # bulk_update's CASE over all of them.
-        table = connection.ops.quote_name(Stream._meta.db_table)  # noqa: SLF001 - public API
-        cursor.executemany(f"UPDATE {table} SET rate = %s WHERE id = %s", changes)  # noqa: S608
+    update_rows(Stream, "rate = %s", changes)
     return len(changes)
 
 

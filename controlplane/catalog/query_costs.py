@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from math import isnan
 from typing import Any, Final
 
-from django.db import connection, transaction
+from django.db import connection
 from redis.exceptions import RedisError
 
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query, QueryStream, Task
-from controlplane.pagination.chunks import chunks
+from controlplane.pagination.chunks import update_rows
 from controlplane.telemetry.measures import PRESENT, present_end, shown_seconds
 from controlplane.telemetry.series import read
 from controlplane.wire.measures import TaskMeasure, read_tasks
@@ -25,7 +25,6 @@ from controlplane.wire.measures import TaskMeasure, read_tasks
 REWRITTEN: Final = timedelta(minutes=5)
 # Figures that differ by less than this part are equal.
 _TOLERANCE: Final = 0.01
-_CHUNK: Final = 1_000
 
 
 @dataclass(frozen=True)
@@ -155,15 +154,10 @@ def _pairs(rows: Iterable[tuple[int, int]]) -> dict[int, set[int]]:
 
 def write_costs(costs: Mapping[int, QueryCost], now: datetime) -> None:
     """Store the costs of queries by id, measured at a moment."""
-    # One prepared statement is ten times faster than bulk_update's CASE over all rows.
-    table = connection.ops.quote_name(Query._meta.db_table)  # noqa: SLF001 - public API
     columns = ", ".join(f"{column.name} = %s" for column in fields(QueryCost))
-    statement = f"UPDATE {table} SET {columns}, measured_at = %s WHERE id = %s"  # noqa: S608
     moment = connection.ops.adapt_datetimefield_value(now)
-    for part in chunks(list(costs.items()), _CHUNK):
-        values = [(*astuple(cost), moment, pk) for pk, cost in part]
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.executemany(statement, values)
+    rows = [(*astuple(cost), moment, pk) for pk, cost in costs.items()]
+    update_rows(Query, f"{columns}, measured_at = %s", rows)
 
 
 def processor_percents(tasks: Iterable[TaskMeasure], busy: Mapping[int, float]) -> dict[int, float]:

@@ -7,24 +7,18 @@ services that start or end queries change it in their transaction, by as much as
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from django.db import connection
 from django.db.models import Count, QuerySet
 
 from controlplane.models import Cluster, QueryStream, Stream
 from controlplane.models.query import LIVE_STATES
-from controlplane.pagination.chunks import chunks
+from controlplane.pagination.chunks import chunks, update_rows
 
 
 def add_readers(counts: Mapping[int, int]) -> None:
     """Add numbers of live readers to streams by id, in the caller's transaction."""
-    table = connection.ops.quote_name(Stream._meta.db_table)  # noqa: SLF001 - public API
     # In the order of their ids: transactions that change the same streams do not deadlock.
     changes = [(count, stream) for stream, count in sorted(counts.items()) if count]
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            f"UPDATE {table} SET reader_count = reader_count + %s WHERE id = %s",  # noqa: S608
-            changes,
-        )
+    update_rows(Stream, "reader_count = reader_count + %s", changes)
 
 
 def subtract_readers(queries: Sequence[int]) -> None:

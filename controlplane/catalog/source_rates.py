@@ -4,21 +4,19 @@ A list of 100,000 queries cannot add up the rates of their streams for each requ
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from django.db import connection, transaction
 from django.db.models.functions import Coalesce
 
 from controlplane.models import Cluster, Query, QueryStream, Stream
 from controlplane.models.query import LIVE_STATES
-from controlplane.pagination.chunks import chunks
+from controlplane.pagination.chunks import chunks, update_rows
 
 # The measured rate of a stream, else the declared one (records/s).
 STREAM_RATE: Final = Coalesce("rate", "declared_rate", 0.0)
 # Rates that differ by less than this part are equal.
 _TOLERANCE: Final = 0.01
-_CHUNK: Final = 1_000
 
 
 def rates_of_streams(cluster: Cluster, ids: Sequence[int] | None = None) -> dict[int, float]:
@@ -40,20 +38,10 @@ def record_source_rates(cluster: Cluster) -> int:
     reading = QueryStream.objects.filter(query__cluster=cluster, query__state__in=LIVE_STATES)
     for query, stream in reading.order_by().values_list("query_id", "stream_id"):
         totals[query] += rates.get(stream, 0.0)
-    changed = {
-        query: totals[query]
+    changed = [
+        (totals[query], query)
         for query, stored in live.values_list("pk", "source_rate")
         if abs(totals[query] - stored) > _TOLERANCE * max(totals[query], stored)
-    }
-    write_source_rates(changed)
+    ]
+    update_rows(Query, "source_rate = %s", changed)
     return len(changed)
-
-
-def write_source_rates(rates: Mapping[int, float]) -> None:
-    """Store the records/s of the streams of queries, by the id of the query."""
-    # One prepared statement, as for the costs of queries.
-    table = connection.ops.quote_name(Query._meta.db_table)  # noqa: SLF001 - public API
-    statement = f"UPDATE {table} SET source_rate = %s WHERE id = %s"  # noqa: S608
-    for part in chunks(list(rates.items()), _CHUNK):
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.executemany(statement, [(rate, query) for query, rate in part])

@@ -4,9 +4,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import connection
 
 from controlplane.models import Cluster, Stream
+from controlplane.pagination.chunks import update_rows
 from controlplane.telemetry import arrivals
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.log import open_log
@@ -29,13 +30,7 @@ def record_stream_costs(cluster: Cluster, now: datetime) -> int:
     sizes = known | _record_bytes(cluster, ids)
     adapted = connection.ops.adapt_datetimefield_value(now)
     rows = [(means.get(pk, 0.0), sizes[pk], adapted, pk) for pk in ids]
-    table = connection.ops.quote_name(Stream._meta.db_table)  # noqa: SLF001 - public API
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.executemany(
-            f"UPDATE {table} SET mean_rate = %s, record_bytes = %s, measured_at = %s"  # noqa: S608
-            " WHERE id = %s",
-            rows,
-        )
+    update_rows(Stream, "mean_rate = %s, record_bytes = %s, measured_at = %s", rows)
     return len(rows)
 
 

@@ -41,10 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str]) -> int:
     try:
-        given = parsed(words, lambda common: document_for(common, _set_up))
+        given = parsed(words, lambda common: document_for(common, set_up))
         if not given.url and given.run not in SITE:
             # A client of a Weir elsewhere has neither settings nor a database.
-            _set_up()
+            set_up()
         module, _, name = given.run.partition(".")
         command = getattr(import_module(f"controlplane.cli.commands.{module}"), name)
         return int(command(given) or ExitCode.DONE)
@@ -67,11 +67,12 @@ def _complete() -> None:
     document = None
     # Without a document, words of the commands that need none are completed.
     with suppress(CliError):
-        document = document_for(Namespace(**COMMON | {"url": env.text("WEIR_URL")}), _set_up)
+        document = document_for(Namespace(**COMMON | {"url": env.text("WEIR_URL")}), set_up)
     argcomplete.autocomplete(parser(document))
 
 
-def _set_up() -> None:
+def set_up() -> None:
+    """Prepare Django for a command. Raises `CliError` for a wrong environment variable."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
     # Logs have errors only: the command prints its result.
     os.environ.setdefault("WEIR_LOG_LEVEL", "ERROR")

@@ -114,16 +114,15 @@ def _executed(running: Mapping[str, Any]) -> str:
 def _print_measures(api: Api, row: Mapping[str, Any]) -> None:
     planners = api.get(f"{path_of('/clusters/{cluster}', row)}/planners")
     measures = next(item["measures"] for item in planners if item["name"] == row["planner"])
-    rows = [
-        [
-            measure["title"],
-            *(row[part].get(measure["name"]) for part in ("before", "after", "bounds")),
-        ]
-        for measure in measures
-        if not measure["per_node"]
-    ]
+    titles = {item["name"]: item["title"] for item in measures if not item["per_node"]}
+    print_measures(titles, *(row[part] for part in ("before", "after", "bounds")))
+
+
+def print_measures(titles: Mapping[str, str], *values: Mapping[str, Any]) -> None:
+    """Print measures before and after a plan, and their bounds; `titles`: of measures by name."""
     columns = {"measure": "text", "before": "number", "after": "number", "bound": "number"}
-    print_table(columns, rows)
+    print_table(columns, [[title, *(part.get(name) for part in values)]
+                          for name, title in titles.items()])  # fmt: skip
 
 
 def _print_actions(actions: list[dict[str, Any]], most: int) -> None:

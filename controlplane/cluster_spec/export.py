@@ -105,11 +105,8 @@ def _stream(stream: Stream) -> StreamPart:
 
 def _reads(cluster: Cluster) -> dict[int, list[int]]:
     """Return the stream ids by query, in the order of the query."""
-    reads: dict[int, list[int]] = {}
     rows = QueryStream.objects.filter(query__cluster=cluster, query__state__in=DESCRIBED)
-    for query, stream in rows.order_by("id").values_list("query_id", "stream_id"):
-        reads.setdefault(query, []).append(stream)
-    return reads
+    return QueryStream.by_query(rows.order_by("id"))
 
 
 def _query(

@@ -81,9 +81,7 @@ def routes_of(cluster: int, version: int) -> Routes:
     read = {(stream, node): 1.0 for stream, node in pairs if stream is not None}
     split = Query.objects.filter(cluster=cluster, state__in=LIVE_STATES, task_count__gt=1)
     ranges = Task.ranges(tasks.filter(query__task_count__gt=1))
-    streams: dict[int, list[int]] = {}
-    for pk, stream in QueryStream.objects.filter(query__in=split).values_list("query", "stream"):
-        streams.setdefault(pk, []).append(stream)
+    streams = QueryStream.by_query(QueryStream.objects.filter(query__in=split))
     partials: dict[tuple[int, int], int] = {}
     for query in split.select_related("aggregator"):
         for node, start, stop in ranges.get(query.pk, ()):

@@ -205,6 +205,14 @@ class QueryStream(models.Model):
     def __str__(self) -> str:
         return f"{self.query_id} reads {self.stream_id}"
 
+    @staticmethod
+    def by_query(rows: "models.QuerySet[QueryStream]") -> dict[int, list[int]]:
+        """Return the ids of the streams that queries read, in the order of the rows, by query."""
+        streams: dict[int, list[int]] = {}
+        for query, stream in rows.values_list("query_id", "stream_id"):
+            streams.setdefault(query, []).append(stream)
+        return streams
+
 
 class Task(models.Model):
     """Consecutive tasks of a query on a node, from `index` to that of the next row.

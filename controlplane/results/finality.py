@@ -51,10 +51,7 @@ def window_timings(cluster_id: int, queries: Iterable[int]) -> dict[int, WindowT
 
 
 def _window_timings(cluster_id: int, ids: list[int]) -> dict[int, WindowTiming]:
-    streams: dict[int, list[int]] = {}
-    links = QueryStream.objects.filter(query__in=ids).values_list("query_id", "stream_id")
-    for query, stream in links:
-        streams.setdefault(query, []).append(stream)
+    streams = QueryStream.by_query(QueryStream.objects.filter(query__in=ids))
     idle = _idle_after(sorted({stream for some in streams.values() for stream in some}))
     rows = Query.objects.filter(pk__in=ids, cluster=cluster_id).values_list(
         "pk", "text", "key_grouping", "submitted_at"

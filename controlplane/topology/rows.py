@@ -102,11 +102,7 @@ def _whole(cluster_id: int) -> TableDraft:
 
 def streams_of(condition: Q) -> dict[int, list[int]]:
     """Return the ids of the streams that queries read, in their order, by query."""
-    streams: dict[int, list[int]] = {}
-    rows = QueryStream.objects.filter(condition).order_by("id")
-    for query, stream in rows.values_list("query_id", "stream_id"):
-        streams.setdefault(query, []).append(stream)
-    return streams
+    return QueryStream.by_query(QueryStream.objects.filter(condition).order_by("id"))
 
 
 def _routes(condition: Q, streams: dict[int, list[int]]) -> dict[int, Route]:

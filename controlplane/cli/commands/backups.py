@@ -1,6 +1,5 @@
 """Backup, restoration and check of the Weir of this machine."""
 
-import os
 from argparse import Namespace
 
 from controlplane.cli.codes import CliError, ExitCode
@@ -10,7 +9,7 @@ from controlplane.installation.env import keep_files_private
 
 def backup(given: Namespace) -> None:
     """Write a backup of this site into a directory."""
-    _set_up()
+    _prepare()
     from controlplane.background import backup as service  # noqa: PLC0415 - after the settings
 
     _print(given, service.backup(given.folder))
@@ -18,7 +17,7 @@ def backup(given: Namespace) -> None:
 
 def restore(given: Namespace) -> None:
     """Replace this site by a backup."""
-    _set_up()
+    _prepare()
     from controlplane.background import backup as service  # noqa: PLC0415 - after the settings
 
     _print(given, service.restore(given.folder, force=given.force))
@@ -29,7 +28,7 @@ def upgrade(given: Namespace) -> int:
     if not given.check:
         advice = "weir upgrade --check; then stop the old release and start this one"
         raise CliError(ExitCode.WRONG, "a start of this release upgrades the site", advice=advice)
-    _set_up()
+    _prepare()
     from controlplane.background.upgrade import check_upgrade  # noqa: PLC0415 - after the settings
 
     check = check_upgrade()
@@ -46,13 +45,12 @@ def upgrade(given: Namespace) -> int:
     return ExitCode.DONE if check.is_ready else ExitCode.REFUSED
 
 
-def _set_up() -> None:
+def _prepare() -> None:
     keep_files_private()
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
-    os.environ.setdefault("WEIR_LOG_LEVEL", "ERROR")
-    import django  # noqa: PLC0415
+    # The entry point imports this module by name.
+    from controlplane.cli.main import set_up  # noqa: PLC0415
 
-    django.setup()
+    set_up()
 
 
 def _print(given: Namespace, done: object) -> None:

@@ -1,7 +1,7 @@
 """weir plan --input: a plan for a described cluster, without a database."""
 
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from algorithms.errors import BadParameters
@@ -15,6 +15,7 @@ from controlplane.cli.output import (
     print_table,
     progress_bar,
 )
+from controlplane.cli.proposal_output import print_measures
 from controlplane.cluster_spec.document import ClusterDescription
 from controlplane.cluster_spec.planning import PlannedCluster, plan_for
 from controlplane.planning.action_text import ActionText
@@ -27,15 +28,11 @@ _ACTION_COLUMNS: Final = {"changes": "text", "of": "name", "from": "text", "to":
 
 def described(given: Namespace) -> int:
     """Print a plan for a described cluster."""
-    given.planner = given.planner or default_planner()
-    parameters = _parameters(given.planner, given.algorithm, given.param)
-    return _described(given, given.algorithm, parameters)
-
-
-def _described(given: Namespace, name: str, parameters: Mapping[str, Any]) -> int:
+    planner = given.planner or default_planner()
+    parameters = _parameters(planner, given.algorithm, given.param)
     description = description_in(given.input)
     with progress_bar("planning") as bar, interruptible(bar) as report:
-        planned = plan_for(description, given.planner, name, parameters, report)
+        planned = plan_for(description, planner, given.algorithm, parameters, report)
     if given.json:
         print_json(planned.to_json())
     else:
@@ -64,7 +61,8 @@ def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]
 def _print_plan(description: ClusterDescription, planned: PlannedCluster) -> None:
     computed = planned.computed
     print_sentence(f"{description.cluster.slug}: {planned.planner} by {planned.algorithm}")
-    _print_measures(planned.planner, computed.before, computed.after, planned.bounds)
+    titles = {item.name: item.title for item in measures_of(planned.planner) if not item.per_node}
+    print_measures(titles, computed.before, computed.after, planned.bounds)
     print_facts(
         {
             "actions": computed.predicted["actions"],
@@ -80,19 +78,6 @@ def _print_plan(description: ClusterDescription, planned: PlannedCluster) -> Non
     print_table(_ACTION_COLUMNS, rows[:ACTIONS_SHOWN], "nothing changes")
     if len(rows) > ACTIONS_SHOWN:
         print_sentence(f"and {len(rows) - ACTIONS_SHOWN:,} more (--json has all)")
-
-
-def _print_measures(
-    planner: str, before: Mapping[str, Any], after: Mapping[str, Any], bounds: Mapping[str, float]
-) -> None:
-    """Print the measures of the cluster before and after a plan, and their bounds."""
-    rows = [
-        [measure.title, before.get(measure.name), after.get(measure.name), bounds.get(measure.name)]
-        for measure in measures_of(planner)
-        if not measure.per_node
-    ]
-    columns = {"measure": "text", "before": "number", "after": "number", "bound": "number"}
-    print_table(columns, rows)
 
 
 def _action_cells(text: ActionText) -> list[Any]:

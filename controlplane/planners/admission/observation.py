@@ -120,9 +120,7 @@ def _aggregated_queries(cluster: Cluster) -> list[AggregatedQuery]:
     reading = QueryStream.objects.filter(
         query__cluster=cluster, query__state=Query.State.RUNNING, query__aggregator__isnull=False
     )
-    streams: dict[int, list[int]] = {}
-    for query, stream in reading.order_by("query", "stream").values_list("query", "stream"):
-        streams.setdefault(query, []).append(stream)
+    streams = QueryStream.by_query(reading.order_by("query_id", "stream_id"))
     return [AggregatedQuery(query, read) for query, read in streams.items()]
 
 

@@ -67,7 +67,8 @@ def read_input(cluster: Cluster, now: datetime | None = None) -> PartitioningInp
     count = max(2 * cluster.splits, min(MOST_OF_QUERY, MOST // max(1, len(queries))))
     rows = recent_keys(cluster, [query.pk for query in queries], count, moment - RECENT)
     sampled = dict(rows)
-    streams = _streams(queries)
+    reading = QueryStream.objects.filter(query__in=queries).order_by("query_id", "stream_id")
+    streams = QueryStream.by_query(reading)
     return PartitioningInput(
         [
             sampled_query(query, sampled[query.pk], streams.get(query.pk, ()), keys_per_query)
@@ -124,15 +125,6 @@ def _newest(
     except (RedisError, OSError) as away:
         logger.warning("Reading samples of keys of %s failed: %s", cluster.slug, away)
         return {}
-
-
-def _streams(queries: Sequence[Query]) -> dict[int, list[int]]:
-    """Return the ids of the streams of each query."""
-    streams: dict[int, list[int]] = {}
-    rows = QueryStream.objects.filter(query__in=queries).order_by("query", "stream")
-    for query, stream in rows.values_list("query", "stream"):
-        streams.setdefault(query, []).append(stream)
-    return streams
 
 
 def sampled_query(

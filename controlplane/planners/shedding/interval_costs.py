@@ -89,10 +89,8 @@ def _readers(cluster: Cluster, rows: Sequence[SheddingInterval]) -> list[_Reader
     values = list(ran.order_by("-id").values_list(*columns)[: MOST_PAIRS + 1])
     if len(values) > MOST_PAIRS:
         return []
-    streams: dict[int, list[int]] = {}
-    reads = QueryStream.objects.filter(query__in=ran).order_by("query", "stream")
-    for query, stream in reads.values_list("query", "stream"):
-        streams.setdefault(query, []).append(stream)
+    reads = QueryStream.objects.filter(query__in=ran).order_by("query_id", "stream_id")
+    streams = QueryStream.by_query(reads)
     return [
         _Reader(
             SheddingQuery(pk, weight, floor, streams.get(pk, ()), _right(text), 0, 0, "", pk),

@@ -67,16 +67,12 @@ def _kept_parts(cluster: int, queries: tuple[int, ...], minute: int) -> Mapping[
     row = Cluster.objects.get(pk=cluster)
     now = datetime.fromtimestamp((minute + 1) * _KEPT_S, UTC)
     start = now - MEASURED
-    streams: dict[int, list[int]] = {query: [] for query in queries}
-    for query, stream in QueryStream.objects.filter(query__in=queries).values_list(
-        "query", "stream"
-    ):
-        streams[query].append(stream)
+    streams = QueryStream.by_query(QueryStream.objects.filter(query__in=queries))
     known = rates_between(row, start, now, sorted({s for read in streams.values() for s in read}))
     dropped = intervals(row, start, now, _MOST_INTERVALS)
     ran = Query.objects.filter(pk__in=queries).values_list("pk", "placed_at", "ended_at")
     return {
-        pk: _part(pk, streams[pk], known, dropped, (max(start, placed), ended or now))
+        pk: _part(pk, streams.get(pk, ()), known, dropped, (max(start, placed), ended or now))
         for pk, placed, ended in ran
         if placed is not None
     }

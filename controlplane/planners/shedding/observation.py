@@ -87,11 +87,8 @@ def measured_rates(cluster: Cluster, streams: Sequence[int]) -> dict[int, float]
 
 def _reads(cluster: Cluster) -> dict[int, list[int]]:
     """Return the ids of the streams of each running query, by query."""
-    reads: dict[int, list[int]] = {}
     rows = QueryStream.objects.filter(query__cluster=cluster, query__state=Query.State.RUNNING)
-    for query, stream in rows.order_by("query", "stream").values_list("query", "stream"):
-        reads.setdefault(query, []).append(stream)
-    return reads
+    return QueryStream.by_query(rows.order_by("query_id", "stream_id"))
 
 
 def _streams(cluster: Cluster, read: set[int]) -> list[SheddingStream]:
