@@ -10,8 +10,6 @@ from controlplane.plans.snapshot import ClusterSnapshot, NodeRow, StreamRow
 from controlplane.policies.settings import settings_of
 from controlplane.proposals import staleness
 from controlplane.proposals.drift import (
-    REVIEW_TIMES,
-    UNSEEN,
     Drift,
     _exceeded,
     drift_of,
@@ -23,7 +21,7 @@ from controlplane.telemetry.arrivals.catching_up import oldest_s
 from controlplane.topology.applicability import Obstacle
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
-STORED_EVERY = timedelta(seconds=5)
+STORED_EVERY, UNSEEN, REVIEW_TIMES = timedelta(seconds=5), timedelta(seconds=60), 40.0
 SECOND, INSTANT = timedelta(seconds=1), timedelta(microseconds=1)
 POLICY = settings_of(
     {"tolerated_ended": 0.5, "tolerated_new": 1.5, "tolerated_rates": 0.2,

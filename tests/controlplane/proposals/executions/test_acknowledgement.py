@@ -16,11 +16,7 @@ from controlplane.models import (
     Webhook,
 )
 from controlplane.plans.plan import OtherAction, TaskMove
-from controlplane.proposals.executions.acknowledgement import (
-    EVENT_TIME_WAIT,
-    acknowledge,
-    finish_overdue,
-)
+from controlplane.proposals.executions.acknowledgement import acknowledge, finish_overdue
 from controlplane.proposals.executions.steps import rollback_of
 from controlplane.wire.routing.action_json import action_to_json
 from controlplane.wire.routing.cluster_actions import SetNodeActive
@@ -28,6 +24,7 @@ from controlplane.wire.routing.query_actions import MoveTasks
 from tests.support.execution import execution_row
 
 pytestmark = pytest.mark.django_db
+EVENT_TIME_WAIT = timedelta(minutes=2)
 ARRIVAL = {"query": 1, "task": 0, "to": 1, "gap_ms": 500}
 MOVE = {"query": 1, "task": 0, "from": 0, "bytes": 1000, "waited": 2}
 

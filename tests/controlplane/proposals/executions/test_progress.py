@@ -29,7 +29,6 @@ from controlplane.proposals.executions.progress import (
     waiting_for,
     waits_of,
 )
-from controlplane.proposals.executions.step_limits import RECOVERY_S
 from controlplane.proposals.listing import ProposalFilters, proposals_listing
 from controlplane.topology import placement, queries
 from controlplane.topology.applicability import OBSTACLES
@@ -45,6 +44,8 @@ from tests.support.execution import (
 from tests.support.heartbeats import send_heartbeats
 
 pytestmark = pytest.mark.django_db(transaction=True)
+# The wait after a step that was too much.
+RECOVERY_S = 5.0
 
 
 def states(proposal: Proposal) -> list[ActionStatus]:

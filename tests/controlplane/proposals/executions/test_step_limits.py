@@ -9,7 +9,6 @@ from controlplane.models import Execution, Step
 from controlplane.planning.execution_plan import StepLimits
 from controlplane.policies.settings import PolicySettings, settings_of
 from controlplane.proposals.executions.step_limits import (
-    RECOVERY_S,
     Allowance,
     columns,
     first_cap,
@@ -18,6 +17,7 @@ from controlplane.proposals.executions.step_limits import (
     step_limits,
 )
 
+RECOVERY_S = 5.0
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 POLICY = settings_of(
     {"cluster_moves": 40, "bytes_per_s": 1000, "latency_ms": 5000, "pause_ms": 2000}
