@@ -108,7 +108,7 @@ def observe_drift(
     now: datetime | None = None,
 ) -> Drift:
     """Return the drift as `drift_of`, and store since when the proposal drifts."""
-    policy, now = policy or policy_of(proposal.cluster), now or timezone.now()
+    now = now or timezone.now()
     drift = drift_of(proposal, done, policy, now)
     since = _since(proposal, drift, now)
     seen_at = proposal.drift_seen_at

@@ -12,6 +12,7 @@ from controlplane.proposals import staleness
 from controlplane.proposals.drift import (
     Drift,
     _exceeded,
+    delays_start,
     drift_of,
     observe_drift,
     would_exceed,
@@ -49,6 +50,20 @@ def test_a_tolerance_allows_its_own_value(
 ) -> None:
     assert _exceeded(measured(**tolerated), POLICY) == []
     assert len(_exceeded(measured(**beyond), POLICY)) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "delays"),
+    [
+        ({}, False),
+        ({"exceeded": ["x"]}, True),
+        ({"exceeded": ["x"], "gain_lost": 0.25}, False),
+        ({"gain_lost": 0.26}, True),
+        ({"exceeded": ["x"], "gain_lost": 0.0, "raised": ["imbalance"]}, True),
+    ],
+)
+def test_a_start_waits_for_the_gain_where_it_is_known(values: dict[str, Any], delays: bool) -> None:
+    assert delays_start(measured(**values), POLICY) is delays
 
 
 def test_a_snapshot_without_queries_tolerates_any() -> None:

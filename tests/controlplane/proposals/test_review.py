@@ -1,6 +1,6 @@
 """A proposal that waits shows what it would still do, and is stale once its gain is lost."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.utils import timezone
@@ -54,7 +54,10 @@ def test_drift_counts_obstacles_that_the_last_review_does_not_know(
     elsewhere = next(m.target for m in moves_of(proposal) if m.query == moved)
     cluster = Cluster.objects.get(pk=proposal.cluster_id)
     apply(cluster, [MoveTasks(moved, ((elsewhere, 0, 1),))], TopologyChange("another hand"))
-    assert drift_of(proposal).obstacles == {"changed": 1}
+    before, drift = timezone.now(), drift_of(proposal)
+    assert drift.obstacles == {"changed": 1}
+    assert drift.drifting_since is not None
+    assert before <= datetime.fromisoformat(drift.drifting_since) <= timezone.now()
     queries.end(operator, cluster, [second])
     assert drift_of(proposal).obstacles == {"changed": 1, "ended": 1}, "before its version"
 

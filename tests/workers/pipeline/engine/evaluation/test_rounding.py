@@ -47,6 +47,17 @@ def test_a_float_of_any_size_is_rounded(number: float, digits: int, rounded: flo
     assert values("round(f, i)", "f", [number, 1.5], [digits, 0])[0] == rounded
 
 
+@pytest.mark.parametrize("divisor", [-3, -2, -1, 1, 2, 3])
+def test_whole_numbers_are_divided_and_rounded_down(divisor: int) -> None:
+    """With a rest that has the sign of the divisor, as in Python."""
+    numbers = list(range(-7, 8))
+    floored, rest = (
+        values(f"i {sign} {divisor}", "f", [0.0] * 15, numbers) for sign in ("//", "%")
+    )
+    assert floored == [number // divisor for number in numbers]
+    assert rest == [number % divisor for number in numbers]
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(st.floats(), DIGITS), min_size=1, max_size=8))
 def test_each_float_is_rounded_as_alone_and_near_the_exact_value(
