@@ -15,7 +15,7 @@ from controlplane.wire import keys
 
 # The format of a checkpoint's states, which is part of its name: <cluster>-<format>. Others cannot
 # be read.
-STATE_FORMAT: Final = 3
+STATE_FORMAT: Final = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def _fill(site: Site, folder: Path) -> None:
     site.done("manage", "migrate_all", "-v", "0")
     # What a relay would publish waits for Redis; the rows are there.
     site.done("manage", "shell", "-v", "0", "-c", _FILL.format(path=str(file)))
-    checkpoint = site.data / "checkpoints" / "pump-3" / "commits"
+    checkpoint = site.data / "checkpoints" / "pump-4" / "commits"
     checkpoint.mkdir(parents=True)
     (checkpoint / "0").write_text("v1\n")
 
@@ -111,7 +111,7 @@ def test_a_restored_site_is_the_same(sites: tuple[Site, Site], tmp_path: Path) -
     assert len([row for row in before if row["model"] == "controlplane.query"]) == 5
     second.done("restore", str(folder))
     assert second.rows() == before
-    assert (second.data / "checkpoints" / "pump-3" / "commits" / "0").read_text() == "v1\n"
+    assert (second.data / "checkpoints" / "pump-4" / "commits" / "0").read_text() == "v1\n"
     refused = second.weir("restore", str(folder))
     assert refused.returncode == 1
     assert "--force" in refused.stderr
@@ -139,10 +139,10 @@ def test_the_check_names_what_an_upgrade_would_meet(tmp_path: Path) -> None:
     assert "controlplane.0010_followed_files" in found["migrations"]
     assert found["checkpoints"] == found["executions"] == []
     _fill(site, tmp_path)
-    (site.data / "checkpoints" / "pump-3").rename(site.data / "checkpoints" / "pump-1")
+    (site.data / "checkpoints" / "pump-4").rename(site.data / "checkpoints" / "pump-1")
     checked = site.weir("upgrade", "--check")
     assert checked.returncode == 1
-    assert "pump: format 1, this release 3" in checked.stdout
+    assert "pump: format 1, this release 4" in checked.stdout
     assert "migrations that the next start runs: 0" in checked.stdout
     assert site.weir("upgrade").returncode == 2
 

@@ -37,7 +37,7 @@ from tests.support.cluster import actor, placed, placed_split, small_cluster, su
 pytestmark = pytest.mark.django_db(transaction=True)
 
 MINE = Generation("g", 0, 0)
-NAME = "sf-3"
+NAME = "sf-4"
 
 
 def facts(**changed: Any) -> LossFacts:
@@ -201,8 +201,8 @@ def test_a_batch_that_was_half_written_is_said_to_count_twice(sf: Cluster) -> No
 
 def test_an_older_checkpoint_is_set_aside(sf: Cluster) -> None:
     """Its batches would be written again under numbers that Redis refuses."""
-    assert check(sf, batch=30, aside=lambda: "sf-3.older") == [Kind.CHECKPOINT_OLDER]
-    assert any("sf-3.older" in text for text in Incident.objects.get().done)
+    assert check(sf, batch=30, aside=lambda: "sf-4.older") == [Kind.CHECKPOINT_OLDER]
+    assert any("sf-4.older" in text for text in Incident.objects.get().done)
 
 
 def test_a_cluster_that_lost_both_says_so_twice(sf: Cluster) -> None:

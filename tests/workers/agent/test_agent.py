@@ -258,7 +258,7 @@ def test_the_driver_is_started_as_the_pipeline_wants_it(tmp_path: Path) -> None:
     command = pipeline_command(WAITS, Site(tmp_path, "redis://h/0", {}))
     assert command[1:] == [
         "-m", "workers.pipeline", "--cluster", "sf",
-        "--checkpoint", str(tmp_path / "checkpoints" / "sf-3"), "--nodes", "4", "--splits", "2",
+        "--checkpoint", str(tmp_path / "checkpoints" / "sf-4"), "--nodes", "4", "--splits", "2",
         "--trigger-ms", "1000", "--master", "local[2]", "--max-records", "200000",
         "--max-batch-mb", "64",
     ]  # fmt: skip
@@ -273,7 +273,7 @@ def test_another_log_has_a_checkpoint_of_its_own(tmp_path: Path) -> None:
         assert secret_environment(spec, Site(tmp_path, "redis://h/0", {}))["WEIR_LOG_URL"] == url
         places.append(command[command.index("--checkpoint") + 1])
     assert places[0] == places[1] != places[2]
-    assert all(place.startswith(str(tmp_path / "checkpoints" / "sf-3-")) for place in places)
+    assert all(place.startswith(str(tmp_path / "checkpoints" / "sf-4-")) for place in places)
 
 
 def test_a_driver_on_a_cluster_is_told_what_its_executors_need(tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ def test_a_driver_on_a_cluster_is_told_what_its_executors_need(tmp_path: Path) -
     settings = "spark.executor.memory=2g spark.cores.max=8"
     site = Site(tmp_path, "redis://h/0", {}, Path("/shared"), "weir.example.org", settings)
     command = pipeline_command(spec, site)
-    assert command[command.index("--checkpoint") + 1] == "/shared/sf-3"
+    assert command[command.index("--checkpoint") + 1] == "/shared/sf-4"
     assert command[command.index("--master") :] == [
         "--master", "spark://spark:7077", "--max-records", "200000",
             "--max-batch-mb", "64", "--driver-host", "weir.example.org",

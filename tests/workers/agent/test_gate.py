@@ -96,7 +96,7 @@ def test_a_removed_checkpoint_is_repaired_before_the_start(sf: Cluster, tmp_path
     assert gate.hold(spec_of(sf), 3.0, runs=False) is None
     assert Incident.objects.get().kind == "checkpoint-older"
     assert not path.exists()
-    assert len(list(path.parent.glob("sf-3.older-*"))) == 1
+    assert len(list(path.parent.glob("sf-4.older-*"))) == 1
 
 
 def test_a_decision_that_is_due_holds_the_driver_back(sf: Cluster, tmp_path: Path) -> None:
@@ -149,8 +149,8 @@ def test_a_checkpoint_that_was_made_from_another_one_is_not_lost(
     BootstrapWriter(path).finish(2, Offset(9, "1-0", 5, version).to_json())
     assert Gate(site).hold(spec_of(sf), 2.0, runs=False) is None
     # Killed between the two renames of a swap: the driver finishes it.
-    path.rename(path.with_name("sf-3.next"))
-    path.with_name("sf-3.swap").touch()
+    path.rename(path.with_name("sf-4.next"))
+    path.with_name("sf-4.swap").touch()
     assert Gate(site).hold(spec_of(sf), 3.0, runs=False) is None
     assert not Incident.objects.exists()
 

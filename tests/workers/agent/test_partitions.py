@@ -36,7 +36,7 @@ def test_the_command_has_the_places_of_the_driver(tmp_path: Path) -> None:
     spec = DriverSpec("sf", nodes=4, splits=2, trigger_ms=1000, master="yarn")
     assert repartition_command(spec, Site(tmp_path, "redis://h/0", {}), 6, dry_run=True) == [
         sys.executable, "-m", "workers.pipeline.repartition", "--cluster", "sf",
-        "--checkpoint", str(tmp_path / "checkpoints" / "sf-3"),
+        "--checkpoint", str(tmp_path / "checkpoints" / "sf-4"),
         "--partitions", "6", "--dry-run",
     ]  # fmt: skip
 

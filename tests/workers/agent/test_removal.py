@@ -12,9 +12,9 @@ from workers.agent.removal import Removal, remove_checkpoints
 from workers.pipeline.checkpoints.files import exclusive_lock
 
 # The checkpoints of sf; of sf with another log, with what a change of partitions left; set aside.
-OWN = ("sf-3", "sf-3-0123abcd", "sf-3-0123abcd.swap", "sf-3.older-20260101-000000")
+OWN = ("sf-4", "sf-4-0123abcd", "sf-4-0123abcd.swap", "sf-4.older-20260101-000000")
 # Of the clusters sf-2, sfo, sf-2-0123abcd and asf.
-OTHERS = ("sf-2-3", "sfo-3", "sf-2-0123abcd-3", "asf-3")
+OTHERS = ("sf-2-3", "sfo-3", "sf-2-0123abcd-3", "asf-4")
 
 
 @pytest.fixture
