@@ -70,7 +70,7 @@ def proof_table(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _spread(half: str) -> str:
     """Return the interval of a value as text, "" if it is not known or rounds to nothing."""
-    return f" ± {half}" if re.search("[1-9]", half) else ""
+    return f" ± {half}" if re.match("[^<]*[1-9]", half) else ""
 
 
 def _proof_row(
