@@ -178,5 +178,5 @@ def test_entries_about_authentication_are_for_admins_and_the_person_concerned(
     assert seen(boss)[operator.name, "cluster.start"] == "127.0.0.1"
     assert seen(boss)[operator.name, "session.end_all"] == "192.0.2.9"
     for address in ("/audit/", f"/audit/?q={operator.name}", "/audit/?action=session.end_all"):
-        assert b'title="session.end_all"' not in watcher.get(address).content
-    assert b'title="session.end_all"' in boss.get("/audit/").content
+        assert b">session.end_all<" not in watcher.get(address).content
+    assert b">session.end_all<" in boss.get("/audit/").content
