@@ -3,8 +3,8 @@
 The operators are those of mutmut and cosmic-ray. Neither runs here: mutmut calls mutated functions
 through a trampoline, and leaves out those with decorators (properties, transactions, tasks);
 cosmic-ray changes the checkout, and mutates annotations. Left out here, as no test should depend on
-them: annotations, docstrings, texts, assertions (also `strict` of `zip` and `frozen` of data
-classes), and what is imported for type checkers.
+them: annotations, docstrings, texts, assertions (also `strict` of `zip`, `frozen` and `slots` of
+data classes), and what is imported for type checkers.
 """
 
 import ast
@@ -119,8 +119,8 @@ def _nodes(tree: ast.AST) -> Iterator[ast.expr | ast.stmt]:
 
 def _is_left_out(node: ast.AST) -> bool:
     if isinstance(node, ast.keyword):
-        # `zip(…, strict=True)` asserts an invariant, and the type checker holds that of `frozen`.
-        return node.arg in {"strict", "frozen"}
+        # `zip(…, strict=True)` asserts an invariant, and the type checker holds those of classes.
+        return node.arg in {"strict", "frozen", "slots"}
     if isinstance(node, ast.If):
         return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
     if isinstance(node, ast.Expr):

@@ -100,6 +100,7 @@ def test_the_one_that_ends_last_is_told(admin: Actor, sf: Cluster) -> None:
         ({"cron": "0 8 * * *", "minutes": 5, "ends_at": at(8)}, "cron"),
         ({}, "starts_at"),
         ({"starts_at": at(8)}, "ends_at"),
+        ({"ends_at": at(8)}, "starts_at"),
         ({"starts_at": at(9), "ends_at": at(8)}, "ends_at"),
         ({"starts_at": at(8), "ends_at": at(9)}, "ends_at"),
         ({"starts_at": datetime(2030, 1, 1), "ends_at": at(9)}, "starts_at"),  # noqa: DTZ001

@@ -93,6 +93,9 @@ def test_it_is_lifted_once(operator: Actor, sf: Cluster, monkeypatch: pytest.Mon
         f"{operator.name} excluded node node 1",
         f"{operator.name} lifted the exclusion of node node 1",
     ]
+    added, removed = AuditEntry.objects.filter(action__startswith="exclusion.").order_by("id")
+    assert (added.action, added.after) == ("exclusion.add", removed.before)
+    assert (removed.action, removed.reason) == ("exclusion.remove", "done")
     with pytest.raises(NotFound):
         remove_exclusion(operator, sf, row.pk)
 

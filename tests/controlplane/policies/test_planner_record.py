@@ -6,6 +6,8 @@ import pytest
 from django.utils import timezone
 
 from controlplane.models import Cluster, LedgerEntry, Proposal
+from controlplane.planning.measures import SKEW, SPLIT_OVERLOAD
+from controlplane.policies.assessment import DROPPED
 from controlplane.policies.planner_record import calibration, error_of, record_of
 
 pytestmark = pytest.mark.django_db
@@ -93,6 +95,10 @@ def test_calibration_is_per_planner_algorithm_and_figure(sf: Cluster) -> None:
         ("pause_ms", 2000.0, 1000.0, 0.0),
         ("latency_ms", 50.0, 100.0, 0.5),
         ("latency_ms", 200.0, 100.0, 0.5),
+        ("traffic", 0.0, 1.0, 1.0),
+        (SKEW, 0.0, 0.05, 1.0),
+        (DROPPED, 0.0, 0.05, 1.0),
+        (SPLIT_OVERLOAD, 0.0, 1.0, 1.0),
     ],
 )
 def test_what_is_nearly_nothing_is_compared_with_a_least_amount(

@@ -12,7 +12,7 @@ from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
 from controlplane.errors import NotFound
 from controlplane.models import Cluster, Execution, Proposal, Query, Step
-from controlplane.proposals.executions import control
+from controlplane.proposals.executions import control, progression
 from controlplane.proposals.executions.action_status import (
     ActionStatus,
     Status,
@@ -201,6 +201,8 @@ def test_moves_tell_what_became_of_them(approver: Actor, operator: Actor, cluste
     ]
     assert states(proposal)[-1] == ActionStatus(Status.SKIPPED, last, "ended")
     control.roll_back(operator, proposal, proposal.seal, "worse")
+    progression.advance(proposal.pk)
+    assert str(states(proposal)[-2]) == f"reverting in step {last + 1}"
     carried_out(proposal)
     found = states(proposal)
     assert dict(counted(found)) == {"reverted": len(found) - 1, f"skipped: {found[-1].obstacle}": 1}

@@ -20,7 +20,7 @@ from workers.pipeline.engine import advance, final_aggregation, partial_aggregat
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import Intake, NodeGroup, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.evaluation.records import task_column
+from workers.pipeline.engine.evaluation.records import is_task_column, task_column
 from workers.pipeline.engine.failures.fault import FaultReason
 from workers.pipeline.engine.failures.isolation import run_isolated
 from workers.pipeline.engine.final_aggregation import merge_parts
@@ -236,6 +236,7 @@ def test_an_aggregator_node_merges_the_others(monkeypatch: pytest.MonkeyPatch) -
 def test_records_of_other_streams_lack_what_a_query_is_told_of_its_own() -> None:
     """A key is split over one of two streams; a batch has records of the other one alone."""
     mine = Subscription(51, 1, (1,), 2, np.ones(2, np.bool_))
+    assert [is_task_column(name) for name in (task_column(51), "box")] == [True, False]
     split = NodeGroup.of(SPLIT, [mine], Intake(task_column(51)))
     tasks = Tasks.of([split, group_of(SHARED, [2])])
     other = readings(40, streams=(2,))
